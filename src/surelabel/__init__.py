@@ -6,8 +6,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from surelabel.cluster import Tagger
     from surelabel.config import Run, load_run
-    from surelabel.data import collection, correct_labels, find_images, read_labels, read_scores
+    from surelabel.data import (
+        collection,
+        correct_labels,
+        find_images,
+        open_predictions,
+        read_labels,
+        read_scores,
+    )
     from surelabel.errors import SurelabelError
     from surelabel.evaluation import Comparison, Evaluation
     from surelabel.recognizer import (
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
         RowSelection,
     )
     from surelabel.report import report
-    from surelabel.retrieval import Index
+    from surelabel.retrieval import Index, ShardedIndex
 
     __version__: str
 
@@ -52,7 +60,9 @@ _MODULE_OF = {
     "Recognizer": "recognizer",
     "RowSelection": "records",
     "Run": "config",
+    "ShardedIndex": "retrieval",
     "SurelabelError": "errors",
+    "Tagger": "cluster",
     "audit": "recognizer",
     "auto_label": "recognizer",
     "collection": "data",
@@ -63,6 +73,7 @@ _MODULE_OF = {
     "guarantee": "recognizer",
     "label_next": "recognizer",
     "load_run": "config",
+    "open_predictions": "data",
     "operating_point": "recognizer",
     "read_labels": "data",
     "read_scores": "data",
@@ -85,7 +96,9 @@ __all__ = [
     "Recognizer",
     "RowSelection",
     "Run",
+    "ShardedIndex",
     "SurelabelError",
+    "Tagger",
     "__version__",
     "audit",
     "auto_label",
@@ -97,6 +110,7 @@ __all__ = [
     "guarantee",
     "label_next",
     "load_run",
+    "open_predictions",
     "operating_point",
     "read_labels",
     "read_scores",

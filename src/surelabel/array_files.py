@@ -28,7 +28,9 @@ from surelabel.file_readers import (
     quote_of_file,
     unreadable_file_error,
 )
+from surelabel.mapped_arrays import mapped_zeros
 
+BYTES_PER_READ = 2**20
 DEFLATE_RATIO = 1032  # maximum ratio of the sizes before and after compression in a zip file
 
 _MAX_QUOTED_KEYS = 8  # keys of an .npz file in a message
@@ -214,12 +216,28 @@ def _read_npz_array(archive: zipfile.ZipFile, key: str, archive_size: int) -> np
         )
     with archive.open(info) as stream:
         try:
-            _read_array_header(stream, info.file_size)
+            header = _read_array_header(stream, info.file_size)
         except ValueError as error:
             raise ValueError(f"in {key}: {error}") from error
-    with archive.open(info) as stream:  # zipfile compares the checksum with the last byte
-        array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-    return array
+        return _read_npz_values(stream, header)
+
+
+def _read_npz_values(stream: IO[bytes], header: _ArrayHeader) -> npt.NDArray[Any]:
+    """Return the array whose values follow in a stream; a large array is in a temporary file.
+
+    Raises:
+        ValueError: If there are too few values. Other errors in ``_NPZ_ERRORS`` are possible.
+    """
+    order = -1 if header.is_fortran_order else 1
+    array = mapped_zeros(header.shape[::order], header.dtype)
+    values = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
+    n_read = 0
+    while part := stream.read(BYTES_PER_READ):  # zipfile compares the checksum at the end
+        values[n_read : n_read + len(part)] = np.frombuffer(part, np.uint8)
+        n_read += len(part)
+    if n_read != array.nbytes:
+        raise ValueError(f"{n_read} bytes of values instead of {array.nbytes}")
+    return array.T if header.is_fortran_order else array
 
 
 def _read_array_header(stream: IO[bytes], size: int) -> _ArrayHeader:

@@ -50,3 +50,30 @@ def validate_target_arrays(
             f"column {column} (from 0). Use NaN, or known=False, for unknown targets."
         )
     return values, is_known
+
+
+def validate_targets_to_read(
+    targets: npt.ArrayLike, known: npt.ArrayLike | None
+) -> tuple[Array, Flags]:
+    """Return targets and known targets as ``validate_target_arrays``, for functions that read only.
+
+    Arrays in double precision whose targets are all known and valid are returned without a copy.
+
+    Args:
+        targets: Targets in [0, 1], ``(n, c)``. If a target is NaN, the target is unknown.
+        known: Mask of known targets, ``(n, c)``. If None, all targets except NaN are known.
+
+    Raises:
+        InputError: For the reasons of ``validate_target_arrays``.
+    """
+    if isinstance(targets, np.ndarray) and isinstance(known, np.ndarray):
+        has_types = targets.dtype == np.float64 and known.dtype == bool
+        has_shapes = targets.ndim == 2 and targets.shape == known.shape
+        if has_types and has_shapes and known.all() and _are_in_unit_range(targets):
+            return targets, known
+    return validate_target_arrays(targets, known)
+
+
+def _are_in_unit_range(targets: Array) -> bool:
+    """Return whether all targets are in [0, 1]; NaN is not."""
+    return bool(targets.min(initial=0) >= 0 and targets.max(initial=1) <= 1)

@@ -366,3 +366,28 @@ def test_keywords_in_sidecars_are_labels_and_what_was_read_is_printed(home, run)
     refused = run("fit", "labels.csv", "--missing", "unknown", "--out", "other", *LINEAR)
     assert refused.code == 1
     assert "missing can be given for XMP sidecars only" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ((), "--devices needs --method"),
+        (("--method", "linear"), "linear is fitted on one device. Remove devices or set"),
+        (("--method", "extra_trees"), "extra_trees is fitted on one device. Remove devices."),
+        (("--method", "tailor"), "tailor is fitted on one device. Remove devices."),
+        (("--method", "recover_match"), "RecoverMatch has batch normalization"),
+        (("--method", "variational_tagger"), "has loss terms of internal quantities"),
+    ],
+)
+def test_methods_that_need_one_device_refuse_devices(home, run, options, text):
+    refused = run("fit", "labels.csv", "--out", "fitted", "--devices", "2", *options)
+    assert refused.code
+    assert text in " ".join(refused.err.split())
+    assert not os.path.exists("fitted")
+
+
+def test_one_device_without_a_gpu_trains_in_this_process(home, run):
+    options = ("labels.csv", "--method", "clip_adapter", "--set", "epochs=1")
+    assert run("fit", *options, "--out", "one", "--devices", "1").code == 0
+    assert run("fit", *options, "--out", "none").code == 0
+    assert Recognizer.load("one").fingerprint == Recognizer.load("none").fingerprint

@@ -90,3 +90,17 @@ def test_the_folder_a_command_runs_in_changes_nothing(indexed, run, monkeypatch)
         "calibration": "beta (selected by log loss) on 24 labelled images",
         "is_verified": True,
     }
+
+
+def test_a_folder_of_predictions_is_indexed_without_tagging(home, run):
+    for number in (1, 2):
+        shard = ("--shard", f"{number}/2", "--out", "out")
+        assert run("tag", "images", "--model", "recognizer", *shard).code == 0
+    done = run("index", "other", "out")
+    assert done.code == 0
+    assert "other has 24 images and 4 labels: 24 added, 0 changed, 0 rem" in done.out
+    assert run("index", "tagged", "images", "--model", "recognizer").code == 0
+    assert run("search", "other", "lion").out == run("search", "tagged", "lion").out
+    refused = run("index", "other", "out", "--labels", "lion")
+    assert refused.code == 2
+    assert "--labels is for images; got the predictions out. Leave out this option." in refused.err

@@ -4,7 +4,7 @@ import shutil
 import pytest
 
 from surelabel.cli.search import format_search_hits
-from surelabel.retrieval import Hit
+from surelabel.retrieval import Hit, Index
 
 
 def test_a_search_shows_the_probability_of_all_and_of_each_term(home, run):
@@ -208,3 +208,38 @@ def test_a_search_with_a_bound_states_its_promise_and_the_numbers(home, run):
     )
     assert none.code == 0
     assert "No list of images has a sufficiently small share of wrong ones" in none.out
+
+
+def test_several_indexes_are_searched_as_one(home, run):
+    index = Index.open("index")
+    images = index.paths
+    for part, paths in enumerate((images[:5], images[5:])):
+        shutil.copytree("index", f"part-{part}")
+        Index.open(f"part-{part}").remove(set(images) - set(paths))
+    for query in (("lion & !rocket", "-k", "7"), ("--text", "a lion", "-k", "7")):
+        expected = run("search", "index", *query)
+        several = run("search", "part-0", "part-1", *query)
+        assert several.code == 0
+        assert several.out == expected.out
+    twice = run("search", "part-0", "part-0", "lion")
+    assert twice.code == 1
+    assert "Each index must be given once" in twice.err
+    missing = run("search", "part-0", "part-1")
+    assert "either QUERY or --text; got none" in missing.err
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            ("index", "index", "lion", "--max-wrong", "0.1", "--calibration", "labels.csv"),
+            "--max-wrong compares all images of one index; got 2 indexes",
+        ),
+        (("index", "--text", "a lion", "--cluster", "local"), "--text runs on this machine"),
+        (("index", "lion", "--cluster", "nowhere"), "--cluster must be local, auto or HOST:PORT"),
+    ],
+)
+def test_options_that_several_indexes_or_a_cluster_exclude_are_refused(home, run, options, text):
+    refused = run("search", *options)
+    assert refused.code
+    assert text in " ".join(refused.err.split())

@@ -36,3 +36,18 @@ def test_status_without_images_looks_at_what_the_index_holds(indexed, run):
         {},
     )
     assert found["names"] == ["lion", "coffee", "guitar", "rocket"]
+
+
+def test_status_of_predictions_counts_images_by_shard(home, run):
+    line = ("tag", "images", "--model", "recognizer", "--shard", "1/2", "--out", "out")
+    assert run(*line).code == 0
+    done = run("status", "out")
+    assert done.out.startswith("out has predictions of 12 of 24 images, 0 failed, 12 missing; 4 la")
+    assert done.out.splitlines()[1:] == [
+        "  shard 1/2: predictions of 12 of 12 images, 0 failed, 0 missing",
+        "  shard 2/2: predictions of 0 of 12 images, 0 failed, 12 missing",
+    ]
+    assert json.loads(run("status", "out", "--json").out)["missing"] == 12
+    refused = run("status", "out", "images")
+    assert refused.code == 2
+    assert "Images and --root are compared with an index only; got a folder of pre" in refused.err

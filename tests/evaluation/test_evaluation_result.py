@@ -1,11 +1,14 @@
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from surelabel import mapped_arrays
 from surelabel.errors import InputError
 from surelabel.evaluation import evaluate_predictions
 from surelabel.metrics import ConfidenceInterval
+from surelabel.metrics.ranking import tied_average_precision
 from surelabel.records import LabelledImages, Predictions
 
 RNG = np.random.default_rng(0)
@@ -136,3 +139,37 @@ def test_nothing_is_before_a_calibration_that_never_was(labelled):
         evaluate_predictions(
             predictions(labelled, logits, None), labelled, uncalibrated_logits=logits
         )
+
+
+def calibrated_decisions(n_images, n_labels=20):
+    """Return predictions of calibrated log-odds with unequal ranks, and the targets."""
+    random = np.random.default_rng(n_images)
+    logits = random.normal(size=(n_images, n_labels)).astype(np.float32) - 2
+    targets = (random.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(float)
+    paths, names = [f"{i}.jpg" for i in range(n_images)], [f"label {i}" for i in range(n_labels)]
+    return (
+        Predictions(paths, names, -np.abs(logits), logits, "isotonic"),
+        LabelledImages(paths, names, targets),
+    )
+
+
+def test_the_evaluation_of_arrays_in_files_is_the_same(monkeypatch):
+    results = []
+    for min_bytes in (2**22, 1):
+        monkeypatch.setattr(mapped_arrays, "MIN_MAPPED_BYTES", min_bytes)
+        found = evaluate_predictions(*calibrated_decisions(300))
+        results.append((found.summary, found.noise_floor, found.worst_examples))
+    assert results[0] == results[1]
+
+
+def test_an_evaluation_takes_at_most_40_bytes_of_memory_for_each_image_and_label(monkeypatch):
+    monkeypatch.setattr(mapped_arrays, "MIN_MAPPED_BYTES", 2**15)
+    monkeypatch.setattr(tied_average_precision, "SCORES_PER_BLOCK", 2**12)
+    peaks, sizes = [], (1000, 3000)
+    for n_images in sizes:
+        decisions = calibrated_decisions(n_images)
+        tracemalloc.start()
+        evaluate_predictions(*decisions)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (peaks[1] - peaks[0]) / (20 * (sizes[1] - sizes[0])) <= 40

@@ -1,12 +1,14 @@
 """Calibrate with labels, and without any, compared with the labels."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
 from PIL import Image
 from scipy.special import expit
 
+from surelabel import mapped_arrays
 from surelabel.calibration import CALIBRATORS, AdaptiveTemperature, cross_fitted_logits
 from surelabel.config import load_run
 from surelabel.data import collection
@@ -349,3 +351,33 @@ def test_the_labels_of_the_fit_are_stored_only_for_calibrators_that_use_texts():
         assert restore_calibration_record(found.state()).fit_labels == expected
     with pytest.raises(DataError, match=r"labels in calibration\.json must be a list of texts"):
         restore_calibration_record(found.state() | {"labels": ["lion", 3]})
+
+
+@pytest.mark.parametrize("name", ["cross_validated", "hierarchical", "vector", "isotonic"])
+def test_the_calibration_of_arrays_in_files_is_the_same(name, monkeypatch):
+    states = []
+    for min_bytes in (2**22, 1):
+        monkeypatch.setattr(mapped_arrays, "MIN_MAPPED_BYTES", min_bytes)
+        known = np.arange(1200).reshape(400, 3) % 7 > 0
+        calibration = made(name, known)
+        record = calibration.record.state()
+        states.append((repr(calibration.calibrator.state()), calibration.description, record))
+    assert states[0][:2] == states[1][:2]
+    for key, value in states[0][2].items():
+        np.testing.assert_array_equal(value, states[1][2][key])
+
+
+@pytest.mark.parametrize("name", ["beta", "hierarchical", "vector", "platt", "temperature"])
+def test_a_calibrator_takes_at_most_40_bytes_of_memory_for_each_image_and_label(name, monkeypatch):
+    monkeypatch.setattr(mapped_arrays, "MIN_MAPPED_BYTES", 2**14)
+    peaks, sizes = [], (500, 2000)
+    for n_images in sizes:
+        rng = np.random.default_rng(0)
+        logits = rng.normal(size=(n_images, 80)) * 2 - 1
+        targets = (rng.random(logits.shape) < expit(logits)).astype(float)
+        known = np.ones_like(targets, dtype=bool)
+        tracemalloc.start()
+        CALIBRATORS[name]().fit(logits, targets, known).logits(logits)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (peaks[1] - peaks[0]) / (80 * (sizes[1] - sizes[0])) <= 40

@@ -126,16 +126,18 @@ def _fit_beta_slopes_and_shift(x: Array, y: Array, shrinkage: float) -> tuple[Ar
     """Return the slopes and the shift that minimize the penalized log loss, which is convex."""
     features = beta_features(x)
     center, spread = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-12)
-    features = (features - center) / spread
+    features -= center
+    features /= spread
     penalty_gradient = shrinkage / x.size * np.array([1.0, -1.0])
 
     def loss(parameters: Array) -> tuple[float, Array]:
         slopes = parameters[:2] / spread
         z = features @ parameters[:2] + parameters[2]
-        residual = expit(z) - y
-        value = (
-            np.mean(np.logaddexp(0, z) - y * z) + shrinkage / x.size * np.diff(slopes)[0] ** 2 / 2
-        )
+        residual = expit(z)
+        residual -= y
+        losses = np.logaddexp(0, z)
+        losses -= np.multiply(y, z, out=z)
+        value = np.mean(losses) + shrinkage / x.size * np.diff(slopes)[0] ** 2 / 2
         gradient = (
             features.T @ residual / x.size + (slopes[0] - slopes[1]) * penalty_gradient / spread
         )

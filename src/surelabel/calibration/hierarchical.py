@@ -19,6 +19,7 @@ from surelabel.calibration.fitting.input_validation import (
 from surelabel.calibration.fitting.label_lines import fit_label_lines, label_line_derivatives
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
+from surelabel.mapped_arrays import to_mapped_array
 
 SHARED_LINE = np.array([1.0, 0.0])  # slope and shift of a label with the shared parameters
 START_COVARIANCE = np.diag([0.2, 0.4]) ** 2  # of slope and shift, before any data
@@ -104,9 +105,10 @@ class Hierarchical(BaseCalibrator):
         lines, has_targets = np.tile(SHARED_LINE, (x.shape[1], 1)), known.any(axis=0)
         self.prior_mean_, self.prior_covariance_ = SHARED_LINE.copy(), START_COVARIANCE.copy()
         if has_targets.sum() > 1:
-            z = np.ascontiguousarray(self.shared_.logits(x[:, has_targets]).T)
-            y, weight = (
-                np.ascontiguousarray(a[:, has_targets].T, dtype=np.float64) for a in (y, known)
+            z = self.shared_.logits(x[:, has_targets])
+            z, y, weight = (
+                np.ascontiguousarray(to_mapped_array(a.T, dtype=np.float64))
+                for a in (z, y[:, has_targets], known[:, has_targets])
             )
             lines[has_targets], self.prior_mean_, self.prior_covariance_ = _fit_lines_and_prior(
                 z, y, weight

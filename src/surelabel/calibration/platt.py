@@ -16,6 +16,7 @@ from surelabel.calibration.fitting.input_validation import (
 from surelabel.calibration.fitting.target_smoothing import smooth_targets
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
+from surelabel.mapped_arrays import to_mapped_array
 
 MIN_SLOPE = 1e-3  # lower bound of the slope, for scores of standard deviation 1
 
@@ -80,7 +81,7 @@ class Platt(BaseCalibrator):
         if spread <= 1e-12 * abs(mean):
             self.slope_, self.shift_ = 1.0, float(logit(y.mean())) - mean
             return self
-        slope, shift = _fit_platt_slope_and_shift((x - mean) / spread, y)
+        slope, shift = _fit_platt_slope_and_shift(to_mapped_array((x - mean) / spread), y)
         self.slope_, self.shift_ = slope / spread, shift - slope * mean / spread
         return self
 
@@ -111,8 +112,12 @@ def _fit_platt_slope_and_shift(x: Array, y: Array) -> tuple[float, float]:
 
     def loss(line: Array) -> tuple[float, Array]:
         z = line[0] * x + line[1]
-        residual = expit(z) - y
-        losses = np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))) - y * z
+        residual = expit(z)
+        residual -= y
+        losses = np.abs(z)
+        np.log1p(np.exp(np.negative(losses, out=losses), out=losses), out=losses)
+        losses += np.maximum(z, 0)
+        losses -= np.multiply(y, z, out=z)
         return float(losses.mean()), np.array([residual @ x, residual.sum()]) / x.size
 
     solution = minimize(

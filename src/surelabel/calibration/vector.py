@@ -19,6 +19,7 @@ from surelabel.calibration.fitting.label_lines import fit_label_lines
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.platt import Platt
 from surelabel.errors import DataError
+from surelabel.mapped_arrays import to_mapped_array
 
 SHARED_LINE = np.array([1.0, 0.0])  # slope and shift of a label with the shared parameters
 
@@ -91,13 +92,15 @@ class Vector(BaseCalibrator):
         """
         x, y, known = validate_calibration_data(logits, targets, known)
         self.shared_ = Platt().fit(x, y, known)
-        z = np.ascontiguousarray(self.shared_.logits(x).T)
-        y, weight = np.ascontiguousarray(y.T), np.ascontiguousarray(known.T, dtype=np.float64)
+        z, y, weight = (
+            np.ascontiguousarray(to_mapped_array(a.T, dtype=np.float64))
+            for a in (self.shared_.logits(x), y, known)
+        )
         lines = np.tile(SHARED_LINE, (len(z), 1))
         positives = y.sum(axis=1)
         fittable = (positives > 0) & (positives < weight.sum(axis=1))
         lines[fittable] = fit_label_lines(
-            *(z[fittable], y[fittable], weight[fittable]),
+            *(to_mapped_array(a[fittable]) for a in (z, y, weight)),
             start=lines[fittable],
             mean=SHARED_LINE,
             precision=self.shrinkage * np.eye(2),

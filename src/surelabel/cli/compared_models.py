@@ -1,6 +1,5 @@
 """Models and annotated images of ``surelabel compare``."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from surelabel.cli.score_inputs import (
 from surelabel.cli.terminal import Terminal
 from surelabel.errors import DataError
 from surelabel.recognizer_folders import score_kind_of_recognizer_folder
+from surelabel.storage.image_paths import absolute_image_path, join_image_path
 
 if TYPE_CHECKING:
     from surelabel.recognizer import LabelledInput
@@ -178,6 +178,8 @@ def _compared_model(
         try:
             predictions = read_predictions(model)
         except DataError as error:
+            if Path(model).is_dir():
+                raise
             raise DataError(
                 f"{error} For scores of another program, give scores:{model} with --as."
             ) from error
@@ -203,10 +205,10 @@ def _with_annotated_paths(
 
     Prediction files of scores contain the image names of the table, which are relative to it.
     """
-    annotated = {os.path.abspath(path) for path in labelled.paths}
-    relative = [str(root / path) for path in predictions.paths]
+    annotated = {absolute_image_path(path) for path in labelled.paths}
+    relative = [join_image_path(str(root), path) for path in predictions.paths]
     matches = [
-        sum(os.path.abspath(path) in annotated for path in paths)
+        sum(absolute_image_path(path) in annotated for path in paths)
         for paths in (predictions.paths, relative)
     ]
     return replace(predictions, paths=relative) if matches[1] > matches[0] else predictions

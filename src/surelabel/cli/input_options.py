@@ -12,6 +12,7 @@ from surelabel.cli.label_table_options import check_no_label_table_options
 from surelabel.cli.output_paths import validate_terminal_model_path
 from surelabel.cli.terminal import Command
 from surelabel.counts import format_count
+from surelabel.storage.image_paths import is_container_path, is_object_url
 
 if TYPE_CHECKING:
     from surelabel.cli.terminal import Terminal
@@ -87,13 +88,29 @@ def labels_input_option(function: Command) -> Command:
     )(function)
 
 
+class ImagesRoot(click.Path):
+    """Type of an option for a folder, a tar archive, or a URL of an object store."""
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """Return the value, which is checked if it is neither a URL nor an archive."""
+        if is_object_url(value) or (is_container_path(value) and os.path.isfile(value)):
+            return value
+        return super().convert(value, param, ctx)
+
+
 def images_root_input_option(function: Command) -> Command:
     """Add the option ``--images-root`` for the root of relative paths in an annotation file."""
     return click.option(
         "--images-root",
-        type=click.Path(exists=True, file_okay=False),
+        type=ImagesRoot(exists=True, file_okay=False),
         metavar="FOLDER",
-        help="Root folder of relative image paths. [folder of the annotation file]",
+        help="Root folder of relative image paths, tar archive, or URL such as s3://bucket/folder. "
+        "[folder of the annotation file]",
     )(function)
 
 
@@ -396,17 +413,19 @@ def _load_captioned_images_from_input_options(
 
 
 def _is_text_input_option(source: str) -> bool:
-    """Return True if a source is a file, and not a feature archive."""
-    return os.path.isfile(source) and not source.endswith(".npz")
+    """Return True if a source is a file of text, and no feature archive, tar archive or table."""
+    is_text = not source.endswith(".npz") and not is_container_path(source)
+    return is_text and os.path.isfile(source)
 
 
 def _is_unlabelled_input_option(source: str) -> bool:
-    """Return True if a source is an image, or a folder without VOC annotations."""
+    """Return True if a source is an image, or a folder without labels."""
     from surelabel.data.images import IMAGE_SUFFIXES
+    from surelabel.data.labels.resolution.label_files import detect_label_folder_format
 
     path = Path(source)
     return path.suffix.lower() in IMAGE_SUFFIXES or (
-        path.is_dir() and next(path.glob("*.xml"), None) is None
+        path.is_dir() and detect_label_folder_format(path) is None
     )
 
 

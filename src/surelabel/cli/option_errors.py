@@ -17,7 +17,7 @@ PARAMETERS = {  # name in Python: parameter of a command
     "with_names": "names",
 }
 CONTENT_PARAMETERS = {  # their errors about an empty text remain
-    *("ignore", "image_column", "names", "queries", "query", "text", "unseen")
+    *("ignore", "image_column", "indexes_and_query", "names", "queries", "query", "text", "unseen")
 }
 _PYTHON_NAME = re.compile(r"(?<![\w'\"/.=-])[a-z]+(?:_[a-z0-9]+)+(?![\w'\"/.=-])")
 _PYTHON_OPTION = re.compile(r" \(in Python \w+=.*?\)(?=[ .,]|$)")

@@ -14,12 +14,14 @@ from surelabel.cli.operating_point_options import (
     thresholds_of_operating_point_options,
 )
 from surelabel.cli.score_inputs import is_score_input
+from surelabel.cli.shard_options import check_shard_options
 from surelabel.cli.terminal import Terminal
 from surelabel.counts import format_count
 from surelabel.errors import ConfigError, NotFitted
 
 if TYPE_CHECKING:
     from surelabel.arrays import Array
+    from surelabel.data import ImageShard
     from surelabel.recognizer import Recognizer
 
 DEFAULT_THRESHOLD, DEFAULT_TOP_K = 0.5, 5  # with and without calibrated probabilities
@@ -45,6 +47,7 @@ class TagOptions:
         open_gallery: Whether the page is shown in the browser.
         strict: Whether an unreadable image is an error.
         workers: Number of worker processes that decode images, or None for the default.
+        shard: Shard of the images, whose predictions are written to the folder ``out``; or None.
     """
 
     calibrate_unlabelled: bool
@@ -61,6 +64,7 @@ class TagOptions:
     open_gallery: bool
     strict: bool
     workers: int | None
+    shard: "ImageShard | None"
 
     @property
     def selects_labels(self) -> bool:
@@ -106,7 +110,17 @@ def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
     others = {name: value for name, value in values.items() if name not in points}
     point = parse_operating_point_options(values["threshold"], points)
     options = TagOptions(operating_point=point, **others)
-    if options.out:
+    if options.shard is not None:
+        check_shard_options(
+            options.out,
+            {
+                "--spreadsheet-safe": options.spreadsheet_safe,
+                "--sidecar": options.sidecar,
+                "--heat-maps": options.heat_maps,
+                "--gallery": options.gallery,
+            },
+        )
+    elif options.out:
         check_predictions_suffix(options.out)
     if options.spreadsheet_safe and not (options.out or "").lower().endswith(".csv"):
         raise click.UsageError(
@@ -187,6 +201,7 @@ def check_tag_options_of_vectors(options: TagOptions, source: str) -> None:
         "--sidecar": options.sidecar,
         "--heat-maps": options.heat_maps,
         "--gallery": options.gallery,
+        "--shard": options.shard,
     }
     if given := [name for name, value in of_images.items() if value]:
         inputs = source if is_score_input(source) else f"the vectors of {source}"

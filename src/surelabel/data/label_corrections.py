@@ -1,7 +1,6 @@
 """Corrections of single targets: a CSV file with one row per image and label."""
 
 import csv
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import nan
@@ -17,6 +16,7 @@ from surelabel.errors import DataError
 from surelabel.file_readers import quote_of_file
 from surelabel.files import atomic_file
 from surelabel.records import LabelledFeatures, LabelledImages, LabelledScores
+from surelabel.storage.image_paths import absolute_image_path
 
 CORRECTION_COLUMNS = ("path", "label", "target", "probability", "error_probability", "corrected")
 _REQUIRED = ("path", "label", "corrected")
@@ -192,4 +192,4 @@ def _rows_by_key(paths: Sequence[str], *, is_image: bool) -> dict[str, list[int]
 
 def _row_key(path: str, *, is_image: bool) -> str:
     """Return the absolute path of an image, or the identifier of a row, as in a spreadsheet."""
-    return spreadsheet_safe_cell(os.path.abspath(path) if is_image else path)
+    return spreadsheet_safe_cell(absolute_image_path(path) if is_image else path)

@@ -92,7 +92,7 @@ def write_prediction_blocks(
         DataError: If the file cannot be written.
     """
     write = _block_writer(path)
-    valid_blocks = map(_check_finite_predictions, blocks)
+    valid_blocks = map(check_finite_predictions, blocks)
     if spreadsheet_safe:
         _check_spreadsheet_safe_suffix(path)
         valid_blocks = map(_with_spreadsheet_safe_paths, valid_blocks)
@@ -123,8 +123,11 @@ def _block_writer(path: str | Path) -> BlockWriter:
     return _WRITERS[suffix]
 
 
-def _check_finite_predictions(predictions: Predictions) -> Predictions:
-    """Return the predictions.
+def check_finite_predictions(predictions: Predictions) -> Predictions:
+    """Return the predictions, after a check that all values are finite.
+
+    Args:
+        predictions: Predictions to write.
 
     Raises:
         InputError: If a score, logit or uncertainty is not finite, or an uncertainty is negative.
@@ -180,18 +183,8 @@ def _write_parquet_blocks(
     blocks: Iterator[Predictions], skipped: Sequence[SkippedImage], path: Path
 ) -> None:
     first = next(blocks)
-    metadata = {
-        "names": list(first.names),
-        "calibration": first.calibration,
-        "model": first.model,
-        "version": version("surelabel"),
-        "skipped": [[escape_non_utf8_file_path(s.path), s.reason] for s in skipped],
-    }
-    if first.uncertainty_kind is not None:
-        metadata["uncertainty_kind"] = first.uncertainty_kind
-    if first.thresholds is not None:
-        metadata["thresholds"] = first.thresholds.tolist()
-    tables = map(_prediction_parquet_table, itertools.chain([first], blocks))
+    metadata = prediction_table_metadata(first, skipped)
+    tables = map(prediction_parquet_table, itertools.chain([first], blocks))
     table = next(tables)
     schema = table.schema.with_metadata({PARQUET_METADATA_KEY: json.dumps(metadata)})
     with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
@@ -204,8 +197,35 @@ def _write_parquet_blocks(
         writer.write_table(table.cast(schema))
 
 
-def _prediction_parquet_table(predictions: Predictions) -> pa.Table:
-    """Return a table of predictions, with a boolean column per label if labels were selected."""
+def prediction_table_metadata(
+    predictions: Predictions, skipped: Sequence[SkippedImage]
+) -> dict[str, Any]:
+    """Return the metadata of a Parquet file of predictions, which are stored as JSON.
+
+    Args:
+        predictions: Predictions, or a block of them.
+        skipped: Images that could not be read, each with the reason.
+    """
+    metadata = {
+        "names": list(predictions.names),
+        "calibration": predictions.calibration,
+        "model": predictions.model,
+        "version": version("surelabel"),
+        "skipped": [[escape_non_utf8_file_path(s.path), s.reason] for s in skipped],
+    }
+    if predictions.uncertainty_kind is not None:
+        metadata["uncertainty_kind"] = predictions.uncertainty_kind
+    if predictions.thresholds is not None:
+        metadata["thresholds"] = predictions.thresholds.tolist()
+    return metadata
+
+
+def prediction_parquet_table(predictions: Predictions) -> pa.Table:
+    """Return a table of predictions, with a boolean column per label if labels were selected.
+
+    Args:
+        predictions: Predictions of n images, which are the n rows of the table.
+    """
     table = _prediction_table(predictions)
     if predictions.shown is not None:
         for name, flags in zip(predictions.names, predictions.shown.T, strict=True):

@@ -6,40 +6,33 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 from scipy.special import logit
 
 from surelabel.arrays import LOGIT_LIMIT, Flags
+from surelabel.data.prediction_folder_reading import read_prediction_folder
+from surelabel.data.prediction_runs import is_prediction_folder
+from surelabel.data.prediction_tables import (
+    PREDICTION_READ_ERRORS,
+    check_read_predictions,
+    first_line_of_read_error,
+    stack_prediction_columns,
+)
 from surelabel.data.prediction_writing import (
     LOGIT,
-    PARQUET_METADATA_KEY,
     PROBABILITY,
     SCORE,
-    SHOWN,
     UNCERTAINTY,
     check_predictions_suffix,
 )
+from surelabel.data.stored_predictions import open_predictions
 from surelabel.errors import DataError
 from surelabel.file_readers import check_regular_file, open_lines, parse_json
 from surelabel.records import Predictions, SkippedImage
 
+PARQUET = ".parquet"
 UNRECORDED_CALIBRATION = "calibrated (method not recorded in the file)"  # of CSV and JSON lines
-
-_READ_ERRORS = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    csv.Error,
-    pa.ArrowException,
-    MemoryError,
-)
 
 
 def read_predictions(path: str | Path) -> Predictions:
@@ -53,94 +46,41 @@ def read_predictions(path: str | Path) -> Predictions:
     read as the mask ``shown``. Only Parquet files contain the thresholds of the labels.
 
     Args:
-        path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
+        path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``, or of a folder of
+            predictions; see :func:`read_prediction_folder`.
 
     Raises:
         InputError: If the suffix is not supported.
-        DataError: If the file is missing or damaged, or does not contain predictions.
+        DataError: If the file is missing or damaged, or does not contain predictions. Also if
+            predictions of images are missing in the folder.
     """
+    if is_prediction_folder(path):
+        return read_prediction_folder(path)
     check_predictions_suffix(path)
+    if Path(path).suffix.lower() == PARQUET:
+        return open_predictions(path).read()
     read = _READERS[Path(path).suffix.lower()]
     try:
         check_regular_file(path)
         predictions = read(Path(path))
-        _check_read_predictions(predictions)
-    except _READ_ERRORS as error:
+        check_read_predictions(predictions)
+    except PREDICTION_READ_ERRORS as error:
         raise DataError(
             f"{path} must contain predictions of surelabel; got: "
-            f"{_first_prediction_error_line(error)}. "
+            f"{first_line_of_read_error(error)}. "
             f"Write the file again with `surelabel tag IMAGES --out {Path(path).name}`."
         ) from error
     return predictions
 
 
 def is_prediction_file(path: str | Path) -> bool:
-    """Return True if a path is an existing file with the suffix of predictions.
+    """Return True if a path is a file with the suffix of predictions, or a folder of predictions.
 
     Args:
         path: Path of a file or folder, or another text.
     """
-    return Path(path).suffix.lower() in _READERS and Path(path).is_file()
-
-
-def _check_read_predictions(predictions: Predictions) -> None:
-    """Check the types and ranges that a damaged file can violate.
-
-    Raises:
-        ValueError: If a path or label is not valid text, or a value is not finite or out of range.
-    """
-    skipped = [text for image in predictions.skipped for text in (image.path, image.reason)]
-    texts = [*predictions.paths, *skipped, predictions.model, predictions.calibration or ""]
-    if not all(isinstance(text, str) for text in (*texts, *predictions.names)):
-        raise ValueError("a path, label or description that is not text")
-    if len(set(predictions.names)) < len(predictions.names):
-        raise ValueError("a label twice")
-    for name in predictions.names:
-        name.encode()  # half of a surrogate pair cannot be written again
-    if not np.isfinite(predictions.scores).all():
-        raise ValueError("a score that is not finite")
-    if predictions.logits is not None and not (abs(predictions.logits) <= LOGIT_LIMIT).all():
-        raise ValueError(f"a logit outside [-{LOGIT_LIMIT}, {LOGIT_LIMIT}]")
-    uncertainty = predictions.uncertainty
-    if uncertainty is not None and not ((uncertainty >= 0) & np.isfinite(uncertainty)).all():
-        raise ValueError("an uncertainty that is negative or not finite")
-    thresholds = predictions.thresholds
-    if thresholds is not None and not ((thresholds >= 0) & (thresholds <= 1)).all():
-        raise ValueError("a threshold outside [0, 1]")
-
-
-def _first_prediction_error_line(error: Exception) -> str:
-    line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-    return line if len(line) <= 300 else f"{line[:300]}…"
-
-
-def _stack_prediction_columns(
-    table: pa.Table, prefix: str, names: Sequence[str]
-) -> npt.NDArray[np.float32] | None:
-    """Return the columns with a prefix as ``(n, c)``, or None if there is no such column."""
-    if not any(column.startswith(prefix) for column in table.column_names):
-        return None
-    values = np.empty((table.num_rows, len(names)), dtype=np.float32)
-    for index, name in enumerate(names):
-        values[:, index] = table[prefix + name].to_numpy()
-    return values
-
-
-def _stack_shown_columns(table: pa.Table, names: Sequence[str]) -> Flags | None:
-    """Return the boolean columns of the shown labels as ``(n, c)``, or None without such a column.
-
-    Raises:
-        TypeError: If a column is not boolean.
-    """
-    if not any(column.startswith(SHOWN) for column in table.column_names):
-        return None
-    shown = np.empty((table.num_rows, len(names)), dtype=bool)
-    for index, name in enumerate(names):
-        column = table[SHOWN + name]
-        if column.type != pa.bool_() or column.null_count:
-            raise TypeError(f"a column {SHOWN}{name} with values that are not true or false")
-        shown[:, index] = column.to_numpy()
-    return shown
+    is_file = Path(path).suffix.lower() in (PARQUET, *_READERS) and Path(path).is_file()
+    return is_file or is_prediction_folder(path)
 
 
 def _mask_of_shown_labels(labels: Sequence[Any], names: Sequence[str]) -> Flags:
@@ -160,30 +100,6 @@ def _mask_of_shown_labels(labels: Sequence[Any], names: Sequence[str]) -> Flags:
             raise ValueError("a value of shown with a label twice")
         flags[[column_of[label] for label in shown_labels]] = True
     return shown
-
-
-def _read_predictions_parquet(path: Path) -> Predictions:
-    with pa.OSFile(str(path)) as file:
-        table = pq.read_table(file, page_checksum_verification=True)
-    schema_metadata = table.schema.metadata or {}
-    if PARQUET_METADATA_KEY not in schema_metadata:
-        raise ValueError("a Parquet file without the metadata of surelabel")
-    metadata = parse_json(schema_metadata[PARQUET_METADATA_KEY])
-    scores = _stack_prediction_columns(table, SCORE, metadata["names"])
-    thresholds = metadata.get("thresholds")
-    return Predictions(
-        paths=table["path"].to_pylist(),
-        names=metadata["names"],
-        scores=np.empty((table.num_rows, 0), np.float32) if scores is None else scores,
-        logits=_stack_prediction_columns(table, LOGIT, metadata["names"]),
-        calibration=metadata["calibration"],
-        model=metadata["model"],
-        skipped=tuple(SkippedImage(*skipped) for skipped in metadata["skipped"]),
-        uncertainty=_stack_prediction_columns(table, UNCERTAINTY, metadata["names"]),
-        uncertainty_kind=metadata.get("uncertainty_kind"),
-        shown=_stack_shown_columns(table, metadata["names"]),
-        thresholds=None if thresholds is None else np.array(thresholds, dtype=float),
-    )
 
 
 def _read_predictions_csv(path: Path) -> Predictions:
@@ -206,17 +122,17 @@ def _read_predictions_csv(path: Path) -> Predictions:
     ]
     if any(read_rows[column].null_count for column in header[:-1]):
         raise ValueError("an empty cell in the row of an image that is not skipped")
-    scores = _stack_prediction_columns(read_rows, SCORE, names)
+    scores = stack_prediction_columns(read_rows, SCORE, names)
     calibrated = any(column.startswith(PROBABILITY) for column in header)
     has_kind = "uncertainty_kind" in header
     kinds = read_rows["uncertainty_kind"].to_pylist() if has_kind else []
-    uncertainty = _stack_prediction_columns(read_rows, UNCERTAINTY, names)
+    uncertainty = stack_prediction_columns(read_rows, UNCERTAINTY, names)
     shown = map(parse_json, read_rows["shown"].to_pylist()) if "shown" in header else None
     return Predictions(
         paths=read_rows["path"].to_pylist(),
         names=names,
         scores=np.empty((read_rows.num_rows, 0), np.float32) if scores is None else scores,
-        logits=_stack_prediction_columns(read_rows, LOGIT, names),
+        logits=stack_prediction_columns(read_rows, LOGIT, names),
         calibration=UNRECORDED_CALIBRATION if calibrated else None,
         skipped=tuple(skipped),
         uncertainty=uncertainty if read_rows.num_rows else None,
@@ -289,7 +205,6 @@ def _prediction_probability_or_nan(probability: float | None) -> float:
 
 
 _READERS: dict[str, Callable[[Path], Predictions]] = {
-    ".parquet": _read_predictions_parquet,
     ".csv": _read_predictions_csv,
     ".jsonl": _read_predictions_jsonl,
 }

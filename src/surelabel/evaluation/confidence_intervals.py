@@ -4,6 +4,7 @@ import numpy as np
 
 from surelabel.evaluation.evaluation_result import HEADLINE_METRICS, Evaluation
 from surelabel.evaluation.ranking_values import prediction_ranking_values
+from surelabel.mapped_arrays import to_mapped_array
 from surelabel.metrics import PROBABILITY, RANKING, ConfidenceInterval, bootstrap_interval
 
 MAX_RESAMPLES, MIN_RESAMPLES = 200, 50
@@ -37,7 +38,7 @@ def evaluation_confidence_intervals(
         if name not in evaluation.summary:
             continue
         metric = (RANKING | PROBABILITY)[name]
-        values = order if name in RANKING else evaluation.predictions.probabilities
+        values = order if name in RANKING else to_mapped_array(evaluation.predictions.probabilities)
         intervals[name] = bootstrap_interval(
             metric, values, targets, known, resamples=resamples, seed=seed
         )

@@ -14,6 +14,7 @@ from surelabel.evaluation.examples import Example, select_evaluation_examples
 from surelabel.evaluation.label_uncertainty import UncertaintyEvaluation
 from surelabel.evaluation.ranking_values import prediction_ranking_values
 from surelabel.evaluation.uncalibrated import UncalibratedMetrics, evaluate_uncalibrated
+from surelabel.mapped_arrays import to_mapped_array
 from surelabel.metrics import (
     PROBABILITY,
     PROBABILITY_PER_CLASS,
@@ -163,7 +164,9 @@ def evaluate_predictions(
             given for uncalibrated predictions.
     """
     rows = find_label_rows_for_evaluation(predictions, labelled)
-    targets, known = labelled.targets[rows], labelled.known[rows]
+    targets, known = labelled.targets, labelled.known
+    if not np.array_equal(rows, np.arange(len(targets))):
+        targets, known = to_mapped_array(targets[rows]), to_mapped_array(known[rows])
     if not known.any():
         raise InputError(
             "At least one target of the predicted images must be known; got none. Check that the "
@@ -180,7 +183,7 @@ def evaluate_predictions(
     floor: dict[str, float] = {}
     class_floor: dict[str, float] = {}
     if predictions.calibration is not None:
-        probabilities = predictions.probabilities
+        probabilities = to_mapped_array(predictions.probabilities)
         summary |= {
             name: metric(probabilities, targets, known) for name, metric in PROBABILITY.items()
         }

@@ -1,6 +1,5 @@
 """Images and labels that two sets of predictions and the annotations have in common."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from surelabel.data import align_to_vocabulary, label_spellings_to_align
 from surelabel.errors import InputError
 from surelabel.label_aliases import list_labels
 from surelabel.records import LabelledImages, Predictions
+from surelabel.storage.image_paths import absolute_image_path
 
 ImageOccurrence = tuple[
     str, int
@@ -154,7 +154,7 @@ def _rows_of_paths(paths: Sequence[str]) -> dict[ImageOccurrence, int]:
     row_of: dict[ImageOccurrence, int] = {}
     count: dict[str, int] = {}
     for row, path in enumerate(paths):
-        absolute = os.path.abspath(path.replace("\\", "/"))
+        absolute = absolute_image_path(path.replace("\\", "/"))
         row_of[absolute, count.get(absolute, 0)] = row
         count[absolute] = count.get(absolute, 0) + 1
     return row_of

@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from surelabel.arrays import LOGIT_LIMIT, Array, Flags
 from surelabel.errors import InputError
+from surelabel.mapped_arrays import to_mapped_array
 from surelabel.metrics import PROBABILITY
 
 UNCALIBRATED_METRICS = ("brier_skill", "log_loss", "ece", "ace", "mce")
@@ -57,7 +58,7 @@ def evaluate_uncalibrated(
             f"uncalibrated_logits must be finite log-odds; got {(~np.isfinite(log_odds)).sum():,} "
             "values that are not finite. Use the output of the link, before the calibrator."
         )
-    metrics = UncalibratedMetrics(log_odds.clip(-LOGIT_LIMIT, LOGIT_LIMIT), {})
+    metrics = UncalibratedMetrics(to_mapped_array(log_odds.clip(-LOGIT_LIMIT, LOGIT_LIMIT)), {})
     p = metrics.probabilities
     metrics.summary.update(
         {name: PROBABILITY[name](p, targets, known) for name in UNCALIBRATED_METRICS}

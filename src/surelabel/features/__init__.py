@@ -4,6 +4,7 @@ from surelabel.features.cache import CacheStatus, FeatureCache, default_feature_
 from surelabel.features.feature_kinds import ladder_feature_kind
 from surelabel.features.image_features import EncodedImages, encode_image_files
 from surelabel.features.in_memory import encode_images_in_memory, name_of_image_in_memory
+from surelabel.features.mapped_features import FeatureRows, MappedFeatures
 from surelabel.features.precomputed_vectors import normalize_precomputed_vectors
 from surelabel.features.sentence_features import (
     SentenceFeatures,
@@ -18,6 +19,8 @@ __all__ = [
     "EncodedImages",
     "EncodedViews",
     "FeatureCache",
+    "FeatureRows",
+    "MappedFeatures",
     "SentenceFeatures",
     "add_text_feature_cache",
     "default_feature_cache_folder",

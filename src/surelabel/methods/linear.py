@@ -15,6 +15,7 @@ from surelabel.records import Features
 
 INPUT_SCALE = 128.0  # approximate sum of absolute values of a scaled input vector
 PENALTY_FOLDS = 5
+ROWS_PER_BLOCK = 4096  # converted to double precision at once
 
 
 class Linear(Method):
@@ -92,7 +93,10 @@ class Linear(Method):
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
         """Set the mean of the vectors, and the biases to the log-odds of the label's prevalence."""
         if self.mean is not None:
-            self.mean.copy_(features.pooled.double().mean(dim=0))
+            blocks = features.pooled.split(ROWS_PER_BLOCK)
+            self.mean.copy_(
+                sum(block.double().sum(dim=0) for block in blocks) / len(features.pooled)
+            )
         n_positives = (targets * known).sum(dim=0) + 0.5
         log_odds = (n_positives / (known.sum(dim=0) + 0.5 - n_positives + 0.5)).log()
         self.bias.copy_(link.scores(log_odds))

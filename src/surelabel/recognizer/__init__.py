@@ -20,6 +20,7 @@ from surelabel.recognizer.method_selection_record import MethodResult, MethodSel
 from surelabel.recognizer.model_resolution import resolve_model
 from surelabel.recognizer.pair_scoring import PairScores, score_pairs
 from surelabel.recognizer.prediction_blocks import images_per_prediction_block
+from surelabel.recognizer.prediction_indexing import index_prediction_folder
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import (
     check_recognizer_can_localize,
@@ -30,7 +31,9 @@ from surelabel.recognizer.sentence_search import (
     describe_similarity,
     recognizer_of_index,
     search_by_sentence,
+    search_shards_by_sentence,
 )
+from surelabel.recognizer.shard_tagging import predict_image_shard
 from surelabel.recognizer.tagging import (
     select_tags,
     shown_label_mask,
@@ -65,9 +68,11 @@ __all__ = [
     "guarantee",
     "images_per_prediction_block",
     "index_images_with_recognizer",
+    "index_prediction_folder",
     "label_next",
     "localize_labels",
     "operating_point",
+    "predict_image_shard",
     "read_calibration_for_indexing",
     "read_names_for_indexing",
     "recognizer_of_index",
@@ -75,6 +80,7 @@ __all__ = [
     "restore_calibration_for_indexing",
     "score_pairs",
     "search_by_sentence",
+    "search_shards_by_sentence",
     "search_with_guarantee",
     "select_method",
     "select_tags",

@@ -1,6 +1,5 @@
 """Random annotated images with predictions, from which conformal selection computes p-values."""
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from surelabel.recognizer.used_rows import Keys, feature_row_keys, image_keys
 from surelabel.recognizer.user_warnings import warn_skipped_images
 from surelabel.recognizer.vector_normalization import row_noun
 from surelabel.records import LabelledFeatures, LabelledImages, Predictions
+from surelabel.storage.image_paths import absolute_image_path
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +171,9 @@ def are_calibration_rows(keys: Keys, paths: Sequence[str], sample: CalibrationSa
     """
     own_keys = sample.keys.tolist()
     n_left = Counter(own_keys)
-    own = set(zip(own_keys, map(os.path.abspath, sample.predictions.paths), strict=True))
+    own = set(zip(own_keys, map(absolute_image_path, sample.predictions.paths), strict=True))
     rows = np.flatnonzero(np.isin(keys, sample.keys)).tolist()
-    rows.sort(key=lambda row: (int(keys[row]), os.path.abspath(paths[row])) not in own)
+    rows.sort(key=lambda row: (int(keys[row]), absolute_image_path(paths[row])) not in own)
     is_calibration_row = np.zeros(len(keys), dtype=bool)
     for row in rows:
         key = int(keys[row])

@@ -17,7 +17,8 @@ from surelabel.config import Choice, Run
 from surelabel.data import parse_label_names
 from surelabel.encoders import TEMPLATES, Encoder, prompt_templates
 from surelabel.errors import ConfigError
-from surelabel.features import SentenceFeatures
+from surelabel.features import FeatureRows, SentenceFeatures
+from surelabel.features.mapped_features import mapped_feature_bytes
 from surelabel.links import Link, Sigmoid
 from surelabel.losses import SET_LOSSES
 from surelabel.losses.properties.loss_link import make_loss_link
@@ -52,12 +53,16 @@ from surelabel.training import (
     ImageBatches,
     Objective,
     Regularizer,
+    check_training_devices,
     objective_mean_over_known,
     run_training_loop,
     select_feature_batch_rows,
+    train_on_devices,
 )
 
 INITIAL_SENTENCES = 2048  # sentences from which initial values of a method are computed
+INITIAL_BYTES = 2**29  # of dense features, from which initial values are computed
+IMAGES_PER_BLOCK = 256  # with dense features, scored at once
 
 
 @dataclass(frozen=True)
@@ -73,26 +78,38 @@ class FittingData:
     """
 
     paths: Sequence[str]
-    features: Features | SentenceFeatures
+    features: Features | SentenceFeatures | FeatureRows
     targets: Tensor
     known: Tensor
     rows: npt.NDArray[np.int64] | None = None
 
     def take(self, rows: npt.NDArray[np.int64]) -> "FittingData":
         """Return the training data of the images with the row numbers ``rows``."""
-        features = select_feature_batch_rows(self.features, torch.from_numpy(rows))
+        indices = torch.from_numpy(rows)
+        features: Features | FeatureRows
+        if isinstance(self.features, FeatureRows):
+            features = self.features.subset(indices)
+        else:
+            features = select_feature_batch_rows(self.features, indices)
         paths = [self.paths[row] for row in rows]
         return FittingData(paths, features, self.targets[rows], self.known[rows])
 
     def for_initial_values(self, seed: int) -> tuple[Features, Tensor, Tensor]:
         """Return features, targets and ``known``, from which initial values are computed.
 
-        Images are all used. Sentences are sampled with ``seed``, because their padded tokens would
-        need much memory.
+        Features in memory are all used. Sentences, and images with dense features of more than 512
+        MiB, are sampled with ``seed``, because their features would need much memory.
         """
         if isinstance(self.features, Features):
             return self.features, self.targets, self.known
-        order = np.random.default_rng(seed).permutation(len(self.paths))[:INITIAL_SENTENCES]
+        n_rows = INITIAL_SENTENCES
+        if isinstance(self.features, FeatureRows):
+            row_bytes = 2 * mapped_feature_bytes(self.features.take(torch.arange(1)))
+            n_rows = max(INITIAL_BYTES // row_bytes, 1)
+            if n_rows >= len(self.paths):
+                every_row = torch.arange(len(self.paths))
+                return self.features.take(every_row), self.targets, self.known
+        order = np.random.default_rng(seed).permutation(len(self.paths))[:n_rows]
         rows = torch.from_numpy(order)
         return self.features.take(rows), self.targets[rows], self.known[rows]
 
@@ -220,6 +237,32 @@ def make_objective_for_fitting(
     )
 
 
+def check_fit_devices(run: Run, method: Method, devices: int | None, device: torch.device) -> None:
+    """Check that the method of a run can be trained on several devices.
+
+    Args:
+        run: Run of the fit.
+        method: Method to fit.
+        devices: Number of devices. If None, nothing is checked.
+        device: Device of the encoder.
+
+    Raises:
+        ConfigError: If the method is not trained by the training loop, or needs all images of a
+            batch.
+        InputError, MissingPart: As for ``check_training_devices``.
+    """
+    if devices is None:
+        return
+    penalties = isinstance(method, SelectsPenalties) and method.penalty_folds
+    if penalties or isinstance(method, FitsTargets) or method.learns_from in ("images", "nothing"):
+        hint = " or set method.penalty_folds=0" if penalties else ""
+        raise ConfigError(
+            f"devices applies to methods that the training loop trains on targets; "
+            f"{run.method.name} is fitted on one device. Remove devices{hint}."
+        )
+    check_training_devices(method, devices, device)
+
+
 def _check_penalty_folds(run: Run, method: Method, *, has_regularizer: bool) -> None:
     """Check that penalties are chosen by folds only for losses that have no terms of batches.
 
@@ -250,12 +293,14 @@ def fit_recognizer_method(
     names_with_aliases: Sequence[str],
     data: FittingData,
     *,
+    devices: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Method:
     """Return a method fitted with the settings of a run; resume from an existing checkpoint.
 
-    The checkpoint of a fit without the training loop contains the finished fit only.
+    The checkpoint of a fit without the training loop contains the finished fit only. The training
+    loop runs on ``devices``, if given.
     """
     method = make_method_for_fitting(run, encoder, names_with_aliases)
     if isinstance(method, FitsTargets):
@@ -275,7 +320,14 @@ def fit_recognizer_method(
             _fit_recognizer_method_head(method.frozen_feature_head(), objective, data, run.seed)
         source = _make_fitting_batches(method, encoder, data, fitting_micro_batch_size(run))
         fit_recognizer_method_on_batches(
-            run, method, source, objective, checkpoint=checkpoint, progress=progress
+            run,
+            method,
+            source,
+            objective,
+            devices=devices,
+            device=encoder.device,
+            checkpoint=checkpoint,
+            progress=progress,
         )
     return method
 
@@ -333,28 +385,34 @@ def fit_recognizer_method_on_batches(
     source: BatchSource,
     objective: Objective,
     *,
+    devices: int | None = None,
+    device: torch.device | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Train a method in place with the training settings of a run.
 
-    Batches of ``source`` must contain ``fitting_micro_batch_size(run)`` images.
+    Batches of ``source`` must contain ``fitting_micro_batch_size(run)`` images, which ``devices``
+    of the type of ``device`` divide among themselves, if given.
     """
-    run_training_loop(
-        method,
-        source,
-        objective=objective,
-        epochs=run.epochs,
-        learning_rate=run.learning_rate,
-        weight_decay=run.weight_decay,
-        optimizer=run.entry("optimizer"),
-        accumulation_steps=_fitting_accumulation_steps(run),
-        warm_up=run.warm_up,
-        ema_decay=run.ema_decay,
-        seed=run.seed,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
+    arguments: dict[str, Any] = {
+        "epochs": run.epochs,
+        "learning_rate": run.learning_rate,
+        "weight_decay": run.weight_decay,
+        "optimizer": run.entry("optimizer"),
+        "accumulation_steps": _fitting_accumulation_steps(run),
+        "warm_up": run.warm_up,
+        "ema_decay": run.ema_decay,
+        "seed": run.seed,
+        "objective": objective,
+        "checkpoint": checkpoint,
+        "progress": progress,
+    }
+    device = device or torch.device("cpu")
+    if devices is None or (devices == 1 and device.type != "cuda"):
+        run_training_loop(method, source, **arguments)
+    else:
+        train_on_devices(method, source, devices=devices, device=device, **arguments)
 
 
 def _fitting_accumulation_steps(run: Run) -> int:
@@ -390,6 +448,7 @@ def fitting_out_of_fold_scores(
     data: FittingData,
     *,
     fold: npt.NDArray[np.int64],
+    devices: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> npt.NDArray[np.float32]:
@@ -406,27 +465,46 @@ def fitting_out_of_fold_scores(
         train, test_rows = data.take(np.flatnonzero(fold != k)), np.flatnonzero(fold == k)
         targets, known = train.targets.double().numpy(), train.known.numpy()
         if contains_both_classes(targets, known):
-            assert isinstance(train.features, Features)  # folds are refused for texts
-            train_features, test_features = standardize_fold_vectors(
-                encoder,
-                train.features,
-                select_feature_batch_rows(data.features, torch.from_numpy(test_rows)),
-            )
+            assert not isinstance(train.features, SentenceFeatures)  # folds are refused for texts
+            train_features, test_features = train.features, _test_features(data, test_rows)
+            if isinstance(train_features, Features) and isinstance(test_features, Features):
+                train_features, test_features = standardize_fold_vectors(
+                    encoder, train_features, test_features
+                )
             method = fit_recognizer_method(
                 run,
                 encoder,
                 names_with_aliases,
                 replace(train, features=train_features),
+                devices=devices,
                 checkpoint=checkpoint.for_fold(k + 1, folds) if checkpoint else None,
             )
-            with torch.no_grad():
-                scores[test_rows] = method(test_features).numpy()
+            scores[test_rows] = _score_fitting_rows(method, test_features)
         else:
             log_odds = torch.tensor(smoothed_prevalence_log_odds(targets, known))
             link = make_link_for_fitting(run) or Sigmoid()
             scores[test_rows] = link.scores(log_odds).item()
         report_progress(progress, k + 1, folds, "folds")
     return scores
+
+
+def _test_features(data: FittingData, rows: npt.NDArray[np.int64]) -> Features | FeatureRows:
+    """Return the features of the images of a fold."""
+    features = data.take(rows).features
+    assert not isinstance(features, SentenceFeatures)  # folds are refused for texts
+    return features
+
+
+@torch.no_grad()
+def _score_fitting_rows(
+    method: Method, features: Features | FeatureRows
+) -> npt.NDArray[np.float32]:
+    """Return the scores ``(n, c)`` of images; dense features are read block by block."""
+    if isinstance(features, Features):
+        scores: npt.NDArray[np.float32] = method(features).numpy()
+        return scores
+    blocks = torch.arange(len(features.pooled)).split(IMAGES_PER_BLOCK)
+    return np.concatenate([method(features.take(rows)).numpy() for rows in blocks])
 
 
 def _make_fitting_batches(

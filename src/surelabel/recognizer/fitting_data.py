@@ -3,16 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import torch
 
 from surelabel.counts import format_count
 from surelabel.data import align_to_vocabulary, template_sentences
 from surelabel.encoders import Encoder, prompt_templates
 from surelabel.errors import InputError
 from surelabel.features import FeatureCache, encode_sentence_features
+from surelabel.mapped_arrays import to_mapped_array
 from surelabel.methods import Method
 from surelabel.progress import Progress
 from surelabel.recognizer.fitting import FittingData
-from surelabel.recognizer.inputs import LabelledInput, encode_recognizer_input
+from surelabel.recognizer.fitting_features import encode_fitting_features
+from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.user_warnings import (
     warn_labels_without_positives,
     warn_labels_without_texts,
@@ -45,11 +48,10 @@ def encode_fitting_data(
     Raises:
         DataError: If no image can be read.
     """
-    encoded = encode_recognizer_input(source, method, encoder, cache, progress=progress)
+    encoded = encode_fitting_features(source, method, encoder, cache, progress=progress)
     warn_skipped_images(encoded.skipped, len(source))
-    targets, known = feature_batch_tensors(
-        labelled.targets[encoded.rows], labelled.known[encoded.rows]
-    )
+    targets = torch.from_numpy(to_mapped_array(labelled.targets[encoded.rows], dtype=np.float32))
+    known = torch.from_numpy(to_mapped_array(labelled.known[encoded.rows]))
     warn_labels_without_positives(labelled.names, targets, known)
     warn_targets_without_contrast(targets, known)
     paths = [labelled.paths[row] for row in encoded.rows]

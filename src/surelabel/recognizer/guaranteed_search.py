@@ -1,6 +1,5 @@
 """Search with a bound on the expected share of images that do not match the query."""
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from surelabel.retrieval.conjunction_search import (
     conjunction_search_log_probability,
 )
 from surelabel.retrieval.query import query_to_columns
+from surelabel.storage.image_paths import absolute_image_path
 
 ROUNDING = 1e-6  # relative difference of probabilities of one image in two batches
 
@@ -207,7 +207,7 @@ def _is_new_in_index(
             )
     is_new = np.ones(len(hashes), dtype=bool)
     is_new[is_file] = ~is_used
-    named = dict(zip(map(os.path.abspath, sample.predictions.paths), confidences, strict=True))
+    named = dict(zip(map(absolute_image_path, sample.predictions.paths), confidences, strict=True))
     rows = np.flatnonzero(~is_file)
     expected = np.array([named.get(path, np.nan) for path in index.paths_of_rows(rows.tolist())])
     is_new[rows] = ~np.isclose(probabilities[rows], expected, rtol=ROUNDING, atol=0)

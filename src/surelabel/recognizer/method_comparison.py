@@ -12,6 +12,7 @@ import torch
 from surelabel.arrays import LOGIT_LIMIT, Array, Flags
 from surelabel.calibration import cross_fitted_logits
 from surelabel.config import Run
+from surelabel.features import SentenceFeatures
 from surelabel.methods import LearnsFromImages
 from surelabel.metrics import log_loss_of_logits
 from surelabel.metrics.mean_average_precision import mean_average_precision
@@ -172,11 +173,12 @@ def out_of_fold_scores(
     data = encode_fitting_data(
         source, labelled, method, encoder, recognizer.cache, progress=progress
     )
-    assert isinstance(data.features, Features)  # of images
+    assert not isinstance(data.features, SentenceFeatures)  # of images
     assert data.rows is not None
     fold = data.assign_folds(folds, run.seed)
     raw: Array
     if method.learns_from == "images":
+        assert isinstance(data.features, Features)  # such methods use views
         raw = _unlabelled_out_of_fold_scores(recognizer, data.features, fold, progress)
     else:
         path = checkpoint and f"{checkpoint}.fold-{run.method.name}"  # save deletes these files

@@ -11,15 +11,23 @@ from torch import Tensor
 from surelabel.calibration import assign_folds
 from surelabel.config import Run
 from surelabel.links import Link
+from surelabel.mapped_arrays import mapped_zeros, row_blocks
 from surelabel.methods import SelectsPenalties
 from surelabel.progress import Progress, report_progress
 from surelabel.records import Features
-from surelabel.training import ElementLoss, LinearHeads, fit_linear_heads, select_penalties
+from surelabel.training import (
+    ElementLoss,
+    LinearHeads,
+    fit_linear_heads,
+    select_feature_batch_rows,
+    select_penalties,
+)
 
 MAX_SELECTION_IMAGES = 5000  # sampled from more images; the penalty does not depend on their number
 TIMED_IMAGES = 256
 PENALTY_WITHOUT_FOLDS = 1.0  # if only one image has a known target
-LABELS_PER_BLOCK = 200  # fitted at once; limits the memory
+LABELS_PER_BLOCK = 200  # compared at once; limits the memory
+MAX_TARGETS_PER_FIT = 2_000_000  # of all images, about 50 bytes each; limits the memory
 
 
 def fit_heads_with_selected_penalties(
@@ -49,7 +57,7 @@ def fit_heads_with_selected_penalties(
         progress: Function called with the number of finished blocks of 200 labels and the number of
             blocks.
     """
-    vectors = method.centred_vectors(features)
+    vectors = _centred_vectors_in_file(method, features)
     rng = np.random.default_rng(seed)
     has_target = np.flatnonzero(known.any(dim=1).numpy())
     rows = torch.from_numpy(rng.permutation(has_target)[:MAX_SELECTION_IMAGES])
@@ -58,21 +66,35 @@ def fit_heads_with_selected_penalties(
     if folds > 1:
         fold = torch.from_numpy(assign_folds(known[rows].numpy(), folds, rng))
     blocks, heads = torch.arange(targets.shape[1]).split(LABELS_PER_BLOCK), list[LinearHeads]()
+    labels_per_fit = max(MAX_TARGETS_PER_FIT // len(targets), 1)
     for number, labels in enumerate(blocks):
-        own_targets, own_known = targets[:, labels], known[:, labels]
         penalties = torch.full((len(labels),), PENALTY_WITHOUT_FOLDS)
         if folds > 1:
-            selection = (vectors[rows], own_targets[rows], own_known[rows], fold)
+            selection = (vectors[rows], targets[rows][:, labels], known[rows][:, labels], fold)
             penalties = select_penalties(*selection, loss=loss, link=link)
-        heads.append(
-            fit_linear_heads(vectors, own_targets, own_known, penalties, loss=loss, link=link)
-        )
+        for own, penalty in zip(
+            labels.split(labels_per_fit), penalties.split(labels_per_fit), strict=True
+        ):
+            own_targets, own_known = targets[:, own], known[:, own]
+            heads.append(
+                fit_linear_heads(vectors, own_targets, own_known, penalty, loss=loss, link=link)
+            )
         report_progress(progress, number + 1, len(blocks), "blocks of labels")
     method.set_heads(
         torch.cat([block.weights for block in heads]),
         torch.cat([block.biases for block in heads]),
         torch.cat([block.penalties for block in heads]),
     )
+
+
+def _centred_vectors_in_file(method: SelectsPenalties, features: Features) -> Tensor:
+    """Return the centred vectors of n images, ``(n, d)``; many are in a temporary file."""
+    pooled = features.pooled
+    vectors = mapped_zeros(tuple(pooled.shape), np.float32)
+    for rows in row_blocks(vectors):
+        block = select_feature_batch_rows(features, torch.arange(rows.start, rows.stop))
+        vectors[rows] = method.centred_vectors(block).numpy()
+    return torch.from_numpy(vectors)
 
 
 def expected_penalty_fit_seconds(

@@ -13,7 +13,8 @@ import torch
 
 from surelabel.encoders import Encoder
 from surelabel.errors import InputError, NoReadableImage
-from surelabel.features import EncodedImages, FeatureCache
+from surelabel.features import EncodedImages, FeatureCache, FeatureRows
+from surelabel.mapped_arrays import mapped_zeros, row_blocks
 from surelabel.methods import Method, UsesViews
 from surelabel.progress import Progress
 from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
@@ -169,19 +170,28 @@ def score_images_in_blocks(
     Raises:
         DataError: If no image can be read.
     """
-    scores, vectors, rows, skipped = [], [], [], list[SkippedImage]()
+    n_read, rows, skipped = 0, list[npt.NDArray[np.int64]](), list[SkippedImage]()
+    scores = vectors = None
     block_size = images_per_prediction_block(method)
     for block in encode_prediction_blocks(
         source, method, encoder, cache, block_size=block_size, progress=progress
     ):
         skipped += block.skipped
         if block.encoded is not None:
-            scores.append(compute_image_scores(method, block.encoded.features))
-            vectors.append(half_precision_image_vectors(block.encoded.features))
+            block_scores = compute_image_scores(method, block.encoded.features)
+            block_vectors = half_precision_image_vectors(block.encoded.features)
+            if scores is None or vectors is None:
+                scores, vectors = (
+                    mapped_zeros((len(source), a.shape[1]), a.dtype, folder=cache.folder)
+                    for a in (block_scores, block_vectors)
+                )
+            stop = n_read + len(block.rows)
+            scores[n_read:stop], vectors[n_read:stop] = block_scores, block_vectors
             rows.append(block.rows)
-    return ImageScores(
-        np.concatenate(scores), np.concatenate(vectors), np.concatenate(rows), tuple(skipped)
-    )
+            n_read = stop
+    assert scores is not None  # encode_prediction_blocks raises an error if no image is readable
+    assert vectors is not None
+    return ImageScores(scores[:n_read], vectors[:n_read], np.concatenate(rows), tuple(skipped))
 
 
 @torch.no_grad()
@@ -191,14 +201,16 @@ def compute_image_scores(method: Method, features: Features) -> npt.NDArray[np.f
     return scores
 
 
-def half_precision_image_vectors(features: Features) -> npt.NDArray[np.float16]:
+def half_precision_image_vectors(features: Features | FeatureRows) -> npt.NDArray[np.float16]:
     """Return the image vectors of predictions and calibrators, ``(n, d)``.
 
     Values of vectors that are not normalized are clipped to the range of fp16.
     """
     limit = float(np.finfo(np.float16).max)
-    pooled = features.pooled.clamp(-limit, limit)
-    vectors: npt.NDArray[np.float16] = pooled.cpu().numpy().astype(np.float16)
+    pooled = features.pooled.cpu().numpy()
+    vectors: npt.NDArray[np.float16] = mapped_zeros(pooled.shape, np.float16)
+    for rows in row_blocks(pooled):
+        vectors[rows] = pooled[rows].clip(-limit, limit)
     return vectors
 
 

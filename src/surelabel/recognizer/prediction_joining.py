@@ -1,7 +1,7 @@
 """Join the predictions of several blocks of images.
 
-The joined predictions of n images and c labels are arrays ``(n, c)`` in memory, and the image
-vectors are in a temporary file.
+The joined predictions of n images and c labels are arrays ``(n, c)``. Large ones, and the image
+vectors, are in temporary files.
 """
 
 import itertools
@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
+from surelabel.mapped_arrays import mapped_zeros
 from surelabel.recognizer.image_vector_file import ImageVectorFile
 from surelabel.records import EncodingStats, Predictions, SkippedImage
 
@@ -20,9 +19,9 @@ def join_prediction_blocks(
 ) -> Predictions:
     """Return the predictions of all blocks, in order.
 
-    The peak memory is that of one block and of the arrays ``(n, c)``. With more than one block, the
-    image vectors are written to a temporary file, which is mapped into memory and has no name. The
-    operating system deletes this file when no process uses it.
+    The peak memory is that of one block and of the paths. With more than one block, the image
+    vectors and large arrays ``(n, c)`` are written to temporary files, which are mapped into memory
+    and have no name. The operating system deletes these files when no process uses them.
 
     Args:
         blocks: Predictions of one recognizer, at least one block.
@@ -38,17 +37,25 @@ def join_prediction_blocks(
         return first
     with ImageVectorFile(folder) as vectors:
         return _join_prediction_blocks(
-            first, itertools.chain((first, second), blocks), n_images, vectors
+            first, itertools.chain((first, second), blocks), n_images, vectors, folder
         )
 
 
 def _join_prediction_blocks(
-    first: Predictions, blocks: Iterator[Predictions], n_images: int, vectors: ImageVectorFile
+    first: Predictions,
+    blocks: Iterator[Predictions],
+    n_images: int,
+    vectors: ImageVectorFile,
+    folder: Path,
 ) -> Predictions:
     """Return the predictions of all blocks; ``first`` is also the first of ``blocks``."""
-    scores = np.empty((n_images, len(first.names)), first.scores.dtype)
-    logits = None if first.logits is None else np.empty_like(scores, dtype=first.logits.dtype)
-    uncertainty = None if first.uncertainty is None else np.empty_like(scores, dtype=np.float32)
+    scores, logits, uncertainty = (
+        None
+        if array is None
+        else mapped_zeros((n_images, len(first.names)), array.dtype, folder=folder)
+        for array in (first.scores, first.logits, first.uncertainty)
+    )
+    assert scores is not None  # predictions always have scores
     paths: list[str] = []
     hashes: list[str] = []
     skipped: list[SkippedImage] = []

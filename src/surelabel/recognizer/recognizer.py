@@ -11,10 +11,16 @@ from surelabel.arrays import Array, Flags
 from surelabel.config import Choice, Run
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import InputError, NotFitted
-from surelabel.features import FeatureCache, add_text_feature_cache, default_feature_cache_folder
+from surelabel.features import (
+    FeatureCache,
+    SentenceFeatures,
+    add_text_feature_cache,
+    default_feature_cache_folder,
+)
 from surelabel.files import read_replaceable_folder
 from surelabel.label_aliases import join_label_aliases
 from surelabel.links import Link
+from surelabel.mapped_arrays import to_mapped_array
 from surelabel.methods import (
     TrainsEncoder,
     UsesFitLabels,
@@ -40,6 +46,7 @@ from surelabel.recognizer.compatibility import (
 from surelabel.recognizer.fingerprints import checkpoint_of_fit, recognizer_fingerprint
 from surelabel.recognizer.fitting import (
     FittingData,
+    check_fit_devices,
     fit_recognizer_method,
     fitting_out_of_fold_scores,
     make_link_for_fitting,
@@ -113,7 +120,6 @@ from surelabel.recognizer.vocabulary_change import (
     check_vocabulary_can_change,
 )
 from surelabel.records import (
-    Features,
     Images,
     LabelledImages,
     LabelledTexts,
@@ -270,6 +276,7 @@ class Recognizer(ScikitLearnInterface):
         targets: npt.ArrayLike | None = None,
         *,
         folds: int = 0,
+        devices: int | None = None,
         checkpoint: str | Path | None = None,
         progress: Progress | None = None,
     ) -> "Recognizer":
@@ -291,6 +298,10 @@ class Recognizer(ScikitLearnInterface):
                 the method is fitted on the other folds, and the calibrator is fitted on the scores
                 of these copies. The final method is fitted on all images. If ``source`` states how
                 its rows were chosen, the calibrator is fitted on the random rows only.
+            devices: Number of processes that train together, >= 1, for methods that are trained by
+                gradient descent: one for each GPU if the device of the recognizer is ``cuda``;
+                otherwise, all on the CPU. Each batch is divided among them, and the result is that
+                of one process up to rounding errors. If None, this process trains.
             checkpoint: File that stores the fit after each epoch and after every hundredth
                 optimizer step. A fit of the same run and data resumes from the checkpoint. With
                 ``folds``, there is one more file for each fold. ``save`` deletes these files, so
@@ -301,15 +312,17 @@ class Recognizer(ScikitLearnInterface):
 
         Raises:
             ConfigError: If the method has no parameters to fit, does not support ``folds``, or is
-                not compatible with the encoder, the loss or ``source``. The error is raised before
-                any image is read.
+                not compatible with the encoder, the loss, ``source`` or ``devices``. The error is
+                raised before any image is read.
+            MissingPart: If Lightning Fabric is not installed, and ``devices`` is given.
             InputError: If ``source`` has no labels, no label of the recognizer, no known target, or
                 too few images for ``folds``.
             DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to
                 another run.
         """
+        check_fit_devices(self.run, self.method, devices, self.encoder.device)
         if isinstance(source, PairSource) or self.method.learns_from == "pairs":
-            return self._fit_pairs(source, targets, folds, checkpoint, progress)
+            return self._fit_pairs(source, targets, folds, devices, checkpoint, progress)
         encoder, used = self.encoder, UsedRows()
         if isinstance(source, LabelledTexts) or self.method.learns_from == "texts":
             data = self._encode_texts(source, targets, folds, progress)
@@ -340,7 +353,9 @@ class Recognizer(ScikitLearnInterface):
         self.encoder = encoder
         saved_state = checkpoint_of_fit(checkpoint, self.run, self.names_with_aliases, data)
         arguments = (self.run, self.encoder, self.names_with_aliases, data)
-        self.method = fit_recognizer_method(*arguments, checkpoint=saved_state, progress=progress)
+        self.method = fit_recognizer_method(
+            *arguments, devices=devices, checkpoint=saved_state, progress=progress
+        )
         self._checkpoint = saved_state.path.absolute() if saved_state else None
         if isinstance(self.method, TrainsEncoder):
             self.encoder = add_text_feature_cache(self.method.finetuned_encoder(), self.cache)
@@ -348,10 +363,10 @@ class Recognizer(ScikitLearnInterface):
         self.used_rows = used
         if fold is not None:
             scores = fitting_out_of_fold_scores(
-                *arguments, fold=fold, checkpoint=saved_state, progress=progress
+                *arguments, fold=fold, devices=devices, checkpoint=saved_state, progress=progress
             )
-            targets = data.targets.numpy().astype(np.float64)
-            assert isinstance(data.features, Features)  # folds are refused for texts
+            targets = to_mapped_array(data.targets.numpy(), dtype=np.float64)
+            assert not isinstance(data.features, SentenceFeatures)  # folds are refused for texts
             vectors = half_precision_image_vectors(data.features)
             known = data.known.numpy()
             assert data.rows is not None  # of images
@@ -394,6 +409,7 @@ class Recognizer(ScikitLearnInterface):
         source: object,
         targets: npt.ArrayLike | None,
         folds: int,
+        devices: int | None,
         checkpoint: str | Path | None,
         progress: Progress | None,
     ) -> "Recognizer":
@@ -412,6 +428,7 @@ class Recognizer(ScikitLearnInterface):
             self.encoder,
             self.names_with_aliases,
             data,
+            devices=devices,
             checkpoint=saved_state,
             progress=progress,
         )
@@ -486,7 +503,9 @@ class Recognizer(ScikitLearnInterface):
         check_labelled_score_rows(self.encoder, self.names, labelled.known)
         images = self._score_images(resolved, progress)
         warn_skipped_images(images.skipped, len(resolved))
-        targets, known = labelled.targets[images.rows], labelled.known[images.rows]
+        targets, known = (
+            to_mapped_array(array[images.rows]) for array in (labelled.targets, labelled.known)
+        )
         if fits_line:
             encoder = encoder_with_log_odds_of_cosines(self.encoder, images.scores, targets, known)
             self.encoder = encoder
@@ -563,7 +582,7 @@ class Recognizer(ScikitLearnInterface):
 
         If the scores are out-of-fold scores, ``folds`` is the number of folds; otherwise, 0.
         """
-        raw = self.logits_of(scores)
+        raw = to_mapped_array(self.logits_of(scores))
         self.calibration = fit_recognizer_calibration(
             self.run,
             raw,
@@ -829,7 +848,7 @@ class Recognizer(ScikitLearnInterface):
         """
         if self.calibration is None or self.link is None:
             return None
-        return self.logits_of(predictions.scores)
+        return to_mapped_array(self.logits_of(predictions.scores))
 
     def align_labels(self, labelled: LabelledInput) -> LabelledImages:
         """Return the labelled images with one target column per label of the recognizer.

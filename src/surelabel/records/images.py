@@ -9,6 +9,7 @@ import numpy.typing as npt
 from surelabel.arrays import Array, Flags, validate_target_arrays
 from surelabel.counts import format_count
 from surelabel.errors import InputError
+from surelabel.mapped_arrays import row_blocks, to_mapped_array
 from surelabel.records.row_selection import RowSelection, check_row_selection
 from surelabel.shapes import check_shapes
 
@@ -65,8 +66,8 @@ class LabelledImages:
                 f"targets must have one row per image and one column per label, "
                 f"({len(self.paths)}, {len(self.names)}); got {targets.shape}."
             )
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "known", known)
+        object.__setattr__(self, "targets", to_mapped_array(targets))
+        object.__setattr__(self, "known", to_mapped_array(known))
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -114,8 +115,10 @@ class LabelledFeatures:
     row_selection: RowSelection | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        with np.errstate(over="ignore"):  # overflow gives infinity, an error below
-            features = np.asarray(self.features, dtype=np.float32)
+        features = np.asarray(self.features)
+        if features.dtype != np.float32:
+            with np.errstate(over="ignore"):  # overflow gives infinity, an error below
+                features = to_mapped_array(features, dtype=np.float32)
         targets, known = validate_target_arrays(self.targets, self.known)
         check_shapes(features=(features, "n d"))
         if len(targets) != len(features):
@@ -129,8 +132,9 @@ class LabelledFeatures:
                 f"targets must have one column per label, {len(self.names)}; "
                 f"got {targets.shape[1]}. Correct the targets or the names."
             )
-        is_finite = np.isfinite(features)
-        if not is_finite.all():
+        n_finite = [int(np.isfinite(features[rows]).sum()) for rows in row_blocks(features)]
+        if sum(n_finite) < features.size:
+            is_finite = np.isfinite(features)
             rows = np.flatnonzero(~is_finite.all(axis=1))
             raise InputError(
                 f"features must be finite; got {format_count((~is_finite).sum(), 'value')} with "
@@ -145,8 +149,8 @@ class LabelledFeatures:
         check_row_selection(self.row_selection, len(features))
         for name, value in (
             ("features", features),
-            ("targets", targets),
-            ("known", known),
+            ("targets", to_mapped_array(targets)),
+            ("known", to_mapped_array(known)),
             ("paths", paths),
         ):
             object.__setattr__(self, name, value)

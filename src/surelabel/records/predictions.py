@@ -152,8 +152,8 @@ class Predictions:
                 "Calibrate the recognizer on annotated images (`surelabel calibrate`, or "
                 "`recognizer.calibrate(held_out)`) and predict again, or use the scores."
             )
-        probabilities: Array = expit(self.logits.astype(np.float64))
-        return probabilities
+        probabilities = self.logits.astype(np.float64)
+        return np.asarray(expit(probabilities, out=probabilities))
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the predictions as a pandas table with one row per image.

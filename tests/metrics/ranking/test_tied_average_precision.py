@@ -33,6 +33,19 @@ def by_loops(scores, is_positive):
     return sum(precisions) / len(precisions) if precisions else np.nan
 
 
+@given(rankings, st.integers(1, 9))
+def test_blocks_of_scores_give_the_same_value(ranking, n_scores):
+    scores, is_positive = map(np.array, zip(*ranking, strict=True))
+    whole = tied_average_precision_of_ranking(scores, is_positive)
+    before = tied_average_precision.SCORES_PER_BLOCK
+    tied_average_precision.SCORES_PER_BLOCK = n_scores
+    try:
+        in_blocks = tied_average_precision_of_ranking(scores, is_positive)
+    finally:
+        tied_average_precision.SCORES_PER_BLOCK = before
+    np.testing.assert_equal(in_blocks, whole)  # also NaN
+
+
 @given(rankings)
 @settings(max_examples=300)
 def test_any_finite_scores_equal_loops(ranking):

@@ -12,6 +12,7 @@ from surelabel.calibration.fitting.input_validation import (
 )
 from surelabel.calibration.interface import Calibrator, calibrator_for_images
 from surelabel.errors import ConfigError, InputError
+from surelabel.mapped_arrays import mapped_zeros, to_mapped_array
 from surelabel.shapes import check_shapes
 
 
@@ -74,13 +75,13 @@ def cross_fitted_logits(
     x, y, known = validate_calibration_data(logits, targets, known)
     check_shapes(logits=(x, "n c"), vectors=(vectors, "n d"))
     fold = assign_folds(known, folds, np.random.default_rng(seed))
-    calibrated = np.empty_like(x)
+    calibrated = mapped_zeros(x.shape, x.dtype)
     for k in range(folds):
         in_fold = fold == k
-        other_y, other_known = y[~in_fold], known[~in_fold]
+        other_y, other_known = to_mapped_array(y[~in_fold]), known[~in_fold]
         if contains_both_classes(other_y, other_known):
             calibrator = calibrator_for_images(make_calibrator(), vectors, ~in_fold)
-            calibrator.fit(x[~in_fold], other_y, other_known)
+            calibrator.fit(to_mapped_array(x[~in_fold]), other_y, other_known)
             calibrator = calibrator_for_images(calibrator, vectors, in_fold)
             calibrated[in_fold] = calibrator.logits(x[in_fold])
         else:

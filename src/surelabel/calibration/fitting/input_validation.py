@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.arrays import Array, Flags, validate_target_arrays
+from surelabel.arrays import Array, Flags, validate_targets_to_read
 from surelabel.counts import format_count
 from surelabel.errors import ConfigError, DataError, InputError
+from surelabel.mapped_arrays import to_mapped_array
 from surelabel.shapes import check_shapes
 
 
@@ -37,7 +38,7 @@ def validate_calibration_data(
             1], or if the known targets contain no positive or no negative target.
     """
     logits = validate_calibrator_input(logits)
-    targets, known = validate_target_arrays(targets, known)
+    targets, known = map(to_mapped_array, validate_targets_to_read(targets, known))
     check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
     if not contains_both_classes(targets, known):
         raise InputError(
@@ -67,7 +68,9 @@ def validate_and_flatten_calibration_data(
         InputError: If ``validate_calibration_data`` raises an InputError.
     """
     logits, targets, known = validate_calibration_data(logits, targets, known)
-    return logits[known], targets[known]
+    if known.all():
+        return logits.ravel(), targets.ravel()
+    return to_mapped_array(logits[known]), to_mapped_array(targets[known])
 
 
 def validate_calibrator_state(state: dict[str, Any], **axes: str) -> dict[str, Array]:

@@ -47,6 +47,20 @@ def label_line_derivatives(z: Array, y: Array, weight: Array, lines: Array) -> t
 
     The arguments are those of :func:`fit_label_lines`, and ``lines`` are slopes and shifts.
     """
+    blocks = [
+        slice(first, first + LABELS_PER_BLOCK) for first in range(0, len(z), LABELS_PER_BLOCK)
+    ]
+    gradients, hessians = zip(
+        *(_label_line_block_derivatives(z[b], y[b], weight[b], lines[b]) for b in blocks),
+        strict=True,
+    )
+    return np.concatenate(gradients), np.concatenate(hessians)
+
+
+def _label_line_block_derivatives(
+    z: Array, y: Array, weight: Array, lines: Array
+) -> tuple[Array, Array]:
+    """Return the gradient and the Hessian of a few labels; see :func:`label_line_derivatives`."""
     p = expit(lines[:, :1] * z + lines[:, 1:])
     residual, curvature = weight * (p - y), weight * p * (1 - p)
     weighted_z = curvature * z

@@ -1,6 +1,7 @@
 """Target smoothing as in Platt scaling."""
 
 from surelabel.arrays import Array
+from surelabel.mapped_arrays import to_mapped_array
 
 
 def smooth_targets(y: Array) -> Array:
@@ -11,5 +12,6 @@ def smooth_targets(y: Array) -> Array:
     """
     positives = y.sum()
     high, low = (positives + 1) / (positives + 2), 1 / (y.size - positives + 2)
-    smoothed: Array = low + (high - low) * y
-    return smoothed
+    smoothed = (high - low) * y
+    smoothed += low
+    return to_mapped_array(smoothed)

@@ -13,6 +13,7 @@ from torch import Tensor
 from surelabel.arrays import Array
 from surelabel.counts import format_count
 from surelabel.errors import ConfigError, InputError
+from surelabel.mapped_arrays import mapped_zeros, row_blocks, to_mapped_array
 
 NORMALIZATIONS = ("auto", "standardize", "unit", "none")
 UNIT_TOLERANCE = 0.01  # of the length; the rounding to 16 bits changes it by less
@@ -59,7 +60,7 @@ class VectorNormalization:
             return _standardize(vectors, self.mean, self.deviation)
         if self.kind == "unit":
             return _scale_to_unit_length(vectors)
-        return torch.from_numpy(np.array(vectors, dtype=np.float32))
+        return torch.from_numpy(to_mapped_array(np.array(vectors, dtype=np.float32)))
 
     @property
     def description(self) -> str:
@@ -143,7 +144,7 @@ def has_unit_length(vectors: npt.NDArray[np.floating]) -> bool:
 
 def _standardize(vectors: npt.NDArray[np.floating], mean: Array, deviation: Array) -> Tensor:
     divisor = np.where(deviation > 0, deviation, np.inf)  # constant columns become 0
-    standardized = np.empty(vectors.shape, dtype=np.float32)
+    standardized = mapped_zeros(vectors.shape, np.float32)
     for number, block in enumerate(_blocks_in_double_precision(vectors)):
         scores = ((block - mean) / divisor).clip(-STANDARD_SCORE_LIMIT, STANDARD_SCORE_LIMIT)
         rows = slice(number * ROWS_PER_BLOCK, (number + 1) * ROWS_PER_BLOCK)
@@ -159,8 +160,15 @@ def _scale_to_unit_length(vectors: npt.NDArray[np.floating]) -> Tensor:
             f"row {zero_rows[0]}. Remove these rows, or fit with encoder.normalize=standardize "
             "(features:WIDTH only)."
         )
-    largest = np.abs(vectors).max(axis=1, keepdims=True)  # prevents under- and overflow of squares
-    return F.normalize(torch.from_numpy(np.asarray(vectors / largest, dtype=np.float32)), dim=-1)
+    unit_vectors = mapped_zeros(vectors.shape, np.float32)
+    for rows in row_blocks(vectors):
+        block = vectors[rows]
+        largest = np.abs(block).max(
+            axis=1, keepdims=True
+        )  # prevents under- and overflow of squares
+        scaled = torch.from_numpy(np.asarray(block / largest, dtype=np.float32))
+        unit_vectors[rows] = F.normalize(scaled, dim=-1).numpy()
+    return torch.from_numpy(unit_vectors)
 
 
 def _blocks_in_double_precision(vectors: npt.NDArray[np.floating]) -> Iterator[Array]:

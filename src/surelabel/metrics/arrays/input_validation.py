@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.arrays import Array, Flags, validate_target_arrays
+from surelabel.arrays import Array, Flags, validate_targets_to_read
 from surelabel.errors import ConfigError, InputError
 from surelabel.shapes import check_shapes
 
@@ -47,7 +47,7 @@ def _validate_binary_targets(
     n_binary = np.count_nonzero(is_positive) + np.count_nonzero(values == 0)
     if known is None and n_binary == values.size and values.ndim == 2:  # without conversion
         return is_positive, np.ones_like(is_positive)
-    values, known = validate_target_arrays(targets, known)
+    values, known = validate_targets_to_read(targets, known)
     is_positive = values == 1
     if np.count_nonzero(values) != np.count_nonzero(is_positive):
         raise InputError(
@@ -75,7 +75,7 @@ def validate_probability_metric_inputs(
             target is outside [0, 1].
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
-    targets, known = validate_target_arrays(targets, known)
+    targets, known = validate_targets_to_read(targets, known)
     check_shapes(probabilities=(probabilities, "n c"), targets=(targets, "n c"))
     if probabilities.size and not (probabilities.min() >= 0 and probabilities.max() <= 1):
         raise InputError(

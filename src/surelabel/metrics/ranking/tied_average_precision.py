@@ -6,6 +6,7 @@ import numpy.typing as npt
 from surelabel.arrays import Array, ColumnIndices, Flags
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 
+SCORES_PER_BLOCK = 1 << 19  # ranked at once, about 80 bytes each; limits the memory
 BUCKET_BITS = 15  # the counts of 2**15 buckets fit into the second-level cache
 
 
@@ -23,11 +24,29 @@ def tied_average_precision_of_ranking(scores: Array, is_positive: Flags) -> floa
     if not len(positive):
         return float("nan")
     positive_scores = np.sort(scores.take(positive))
-    n_of_rank = _count_scores_of_each_rank(scores, positive, positive_scores)
+    n_of_rank = _count_ranks_in_blocks(scores, positive, positive_scores)
     n_above = n_of_rank[:0:-1].cumsum()[::-1]
     is_new = np.append(True, positive_scores[1:] > positive_scores[:-1])
     first_of_ties = np.maximum.accumulate(is_new * np.arange(len(positive)))
     return float(((len(positive) - first_of_ties) / n_above).mean())
+
+
+def _count_ranks_in_blocks(
+    scores: Array, positive: ColumnIndices, positive_scores: Array
+) -> npt.NDArray[np.int64]:
+    """Count the scores of each rank as :func:`_count_scores_of_each_rank`, in blocks of scores.
+
+    Each block also contains the positives, whose own ranks are subtracted.
+    """
+    if len(scores) <= SCORES_PER_BLOCK:
+        return _count_scores_of_each_rank(scores, positive, positive_scores)
+    first = np.arange(len(positive))
+    n_of_rank = np.zeros(len(positive) + 1, np.int64)
+    n_of_positives = _count_scores_of_each_rank(positive_scores, first, positive_scores)
+    for start in range(0, len(scores), SCORES_PER_BLOCK):
+        block = np.concatenate([positive_scores, scores[start : start + SCORES_PER_BLOCK]])
+        n_of_rank += _count_scores_of_each_rank(block, first, positive_scores) - n_of_positives
+    return n_of_rank
 
 
 def tied_average_precision_of_rows(scores: Array, is_positive: Flags, known: Flags) -> Array:
