@@ -71,7 +71,7 @@ def connect_to_ray(address: str, *, recognizer_bytes: int) -> Iterator[None]:
                 _start_local_cluster(folder, OBJECT_BYTES + 2 * recognizer_bytes)
             else:
                 ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # the type is Exception if a process of Ray does not start
             raise ConfigError(
                 f"--cluster {address} must be a Ray cluster with the same versions of Ray and "
                 f"Python; got: {first_line_of_ray_error(error)}."
