@@ -16,7 +16,7 @@ FILE_SUFFIXES = (".parquet", ".csv", ".jsonl")  # of prediction files
 
 
 def shard_option(function: Command) -> Command:
-    """Add the option ``--shard`` for one of n equal shards of the images."""
+    """Add the option ``--shard`` for one of n shards of the images."""
     return click.option(
         "--shard",
         callback=_parse_shard_option,

@@ -25,7 +25,7 @@ BATCH_SIZE = 64  # images per forward pass of most encoders; see `encoding_batch
 
 @dataclass(frozen=True)
 class ImageShard:
-    """One of n equal shards of the images of a run.
+    """One of n shards of the images of a run.
 
     Attributes:
         number: Number i of the shard, in [1, n].
