@@ -23,9 +23,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(INSTALLED)
 	$(BIN)/surelabel demo
 
-# The whole suite, on all cores.
+# The whole suite: first the tests that start a Ray cluster, alone; then the others, on all cores.
 test: setup
-	$(BIN)/python -m pytest --numprocesses $(CORES) --dist loadgroup
+	$(BIN)/python -m pytest tests/cluster
+	$(BIN)/python -m pytest --numprocesses $(CORES) --ignore tests/cluster
 
 # All that is not a test: style, types, generated pages, the wheel.
 check: $(INSTALLED)

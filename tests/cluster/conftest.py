@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import textwrap
-from pathlib import Path
 
 import pytest
 
@@ -14,14 +13,6 @@ from surelabel.recognizer import Recognizer
 
 SECONDS = 240  # limit of each test; a loaded machine starts a process of Ray in 10 seconds
 POISON = "poison.jpg"
-FOLDER = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items):
-    """Run all these tests in one process, which starts one cluster."""
-    for item in items:
-        if FOLDER in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("ray"))
 
 
 @pytest.fixture(autouse=True)
