@@ -60,11 +60,7 @@ def test_a_mapped_array_and_its_rows_are_not_copied_again():
 @given(st.integers(0, 50), st.integers(1, 9), st.integers(1, 99))
 def test_blocks_are_all_rows_in_order(n_rows, n_columns, n_bytes):
     array = np.arange(n_rows * n_columns).reshape(n_rows, n_columns)
-    before, mapped_arrays.BYTES_PER_BLOCK = mapped_arrays.BYTES_PER_BLOCK, n_bytes
-    try:
-        blocks = [array[rows] for rows in row_blocks(array)]
-    finally:
-        mapped_arrays.BYTES_PER_BLOCK = before
+    blocks = [array[rows] for rows in row_blocks(array, n_bytes=n_bytes)]
     assert all(len(block) for block in blocks)
     assert np.array_equal(np.concatenate([array[:0], *blocks]), array)
 

@@ -57,7 +57,8 @@ def validate_targets_to_read(
 ) -> tuple[Array, Flags]:
     """Return targets and known targets as ``validate_target_arrays``, for functions that read only.
 
-    Arrays in double precision whose targets are all known and valid are returned without a copy.
+    Arrays in double precision are returned without a copy, if the targets are valid, and 0 where
+    they are unknown.
 
     Args:
         targets: Targets in [0, 1], ``(n, c)``. If a target is NaN, the target is unknown.
@@ -69,7 +70,8 @@ def validate_targets_to_read(
     if isinstance(targets, np.ndarray) and isinstance(known, np.ndarray):
         has_types = targets.dtype == np.float64 and known.dtype == bool
         has_shapes = targets.ndim == 2 and targets.shape == known.shape
-        if has_types and has_shapes and known.all() and _are_in_unit_range(targets):
+        is_valid = has_types and has_shapes and _are_in_unit_range(targets)
+        if is_valid and (known.all() or not targets[~known].any()):
             return targets, known
     return validate_target_arrays(targets, known)
 

@@ -19,6 +19,7 @@ from surelabel.errors import DataError
 
 MIN_MAPPED_BYTES = 2**22  # smaller arrays stay in anonymous memory
 BYTES_PER_BLOCK = 2**23  # of an array that is written or converted
+CACHED_BYTES = 2**18  # of a block for which several arrays fit into the cache of a CPU core
 
 
 def mapped_zeros(
@@ -73,7 +74,7 @@ def to_mapped_array(
         return array
     try:
         with _open_file_of_mapped_array(folder) as file:
-            for rows in row_blocks(array):
+            for rows in row_blocks(array, n_bytes=BYTES_PER_BLOCK):
                 file.write(np.ascontiguousarray(array[rows], dtype).data.cast("B"))
             file.flush()
             return np.asarray(np.memmap(file, dtype, "r+", shape=array.shape))
@@ -93,18 +94,19 @@ def is_mapped_array(array: npt.NDArray[Any]) -> bool:
     return isinstance(owner, np.memmap)
 
 
-def row_blocks(array: npt.NDArray[Any]) -> Iterator[slice]:
-    """Yield slices of consecutive rows with about 8 MiB each, which together are all rows.
+def row_blocks(array: npt.NDArray[Any], *, n_bytes: int = BYTES_PER_BLOCK) -> Iterator[slice]:
+    """Yield slices of consecutive rows with about ``n_bytes`` each, which together are all rows.
 
     Args:
         array: Array with n rows, ``(n, ...)``.
+        n_bytes: Size of a block in bytes, above 0. A block has at least one row.
 
     Example:
         >>> list(row_blocks(np.zeros((3, 2))))
         [slice(0, 3, None)]
     """
     bytes_per_row = max(array.nbytes // max(len(array), 1), 1)
-    n_rows = max(BYTES_PER_BLOCK // bytes_per_row, 1)
+    n_rows = max(n_bytes // bytes_per_row, 1)
     for start in range(0, len(array), n_rows):
         yield slice(start, min(start + n_rows, len(array)))
 

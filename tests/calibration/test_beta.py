@@ -87,3 +87,19 @@ def test_saved_slopes_must_be_two_above_zero(slopes):
 def test_the_pull_must_not_be_negative():
     with pytest.raises(ConfigError, match=r"shrinkage must be a finite number >= 0.* got -1"):
         Beta(shrinkage=-1)
+
+
+def test_a_fit_over_several_blocks_has_no_gradient_of_the_penalized_log_loss():
+    rng = np.random.default_rng(0)
+    x = 2 * rng.normal(size=80_001)
+    y = (rng.random(x.shape) < expit(bent(x, 0.5, 1.5, -0.5))).astype(float)
+    fitted = Beta(shrinkage=3.0).fit(x[:, None], y[:, None])
+    low, high = 1 / (len(y) - y.sum() + 2), (y.sum() + 1) / (y.sum() + 2)
+    residual = expit(bent(x, *fitted.slopes_, fitted.shift_)) - (low + (high - low) * y)
+    pull = 3.0 * (fitted.slopes_[0] - fitted.slopes_[1]) / len(x)
+    gradient = [
+        (residual * -np.logaddexp(0, -x)).mean() + pull,
+        (residual * np.logaddexp(0, x)).mean() - pull,
+        residual.mean(),
+    ]
+    np.testing.assert_allclose(gradient, 0, atol=1e-6)

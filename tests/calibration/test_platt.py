@@ -74,3 +74,13 @@ def test_stretching_and_shifting_the_scores_changes_nothing(scale, start):
 def test_a_saved_slope_must_be_above_zero():
     with pytest.raises(DataError, match=r"above 0; got 0"):
         Platt().restore({"slope": 0.0, "shift": 1.0})
+
+
+def test_a_fit_over_several_blocks_has_no_gradient_of_the_log_loss():
+    rng = np.random.default_rng(0)
+    x = 2 * rng.normal(size=80_001) - 3
+    y = (rng.random(x.shape) < expit(0.7 * x + 1)).astype(float)
+    fitted = Platt().fit(x[:, None], y[:, None])
+    low, high = 1 / (len(y) - y.sum() + 2), (y.sum() + 1) / (y.sum() + 2)
+    residual = expit(fitted.slope_ * x + fitted.shift_) - (low + (high - low) * y)
+    np.testing.assert_allclose([residual.mean(), (residual * x).mean()], 0, atol=1e-6)

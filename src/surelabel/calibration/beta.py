@@ -14,9 +14,14 @@ from surelabel.calibration.fitting.input_validation import (
     validate_and_flatten_calibration_data,
     validate_calibrator_state,
 )
-from surelabel.calibration.fitting.target_smoothing import smooth_targets
+from surelabel.calibration.fitting.target_smoothing import (
+    interpolate_smoothed_targets,
+    smooth_targets,
+    smoothed_target_levels,
+)
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import ConfigError, DataError
+from surelabel.mapped_arrays import CACHED_BYTES, row_blocks
 
 MIN_SLOPE = 1e-3  # lower bound of a and b, which preserves the order
 
@@ -85,11 +90,11 @@ class Beta(BaseCalibrator):
                 [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
-        y = smooth_targets(y)
+        start = float(logit(smooth_targets(y).mean()))
         if np.ptp(x) <= 1e-12 * np.abs(x).max():
-            self.slopes_, self.shift_ = np.ones(2), float(logit(y.mean()) - x[0])
+            self.slopes_, self.shift_ = np.ones(2), float(start - x[0])
             return self
-        self.slopes_, self.shift_ = _fit_beta_slopes_and_shift(x, y, self.shrinkage)
+        self.slopes_, self.shift_ = _fit_beta_slopes_and_shift(x, y, start, self.shrinkage)
         return self
 
     def state(self) -> dict[str, Any]:
@@ -122,30 +127,38 @@ class Beta(BaseCalibrator):
             )
 
 
-def _fit_beta_slopes_and_shift(x: Array, y: Array, shrinkage: float) -> tuple[Array, float]:
-    """Return the slopes and the shift that minimize the penalized log loss, which is convex."""
-    features = beta_features(x)
-    center, spread = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-12)
-    features -= center
-    features /= spread
+def _fit_beta_slopes_and_shift(
+    x: Array, y: Array, start: float, shrinkage: float
+) -> tuple[Array, float]:
+    """Return the slopes and the shift that minimize the penalized log loss, which is convex.
+
+    Args:
+        x: Log-odds or raw scores, ``(n,)``.
+        y: Targets in [0, 1], ``(n,)``, which are smoothed here.
+        start: Shift of the first step.
+        shrinkage: Strength of the penalty on the difference of the slopes.
+    """
+    features, center, spread = _standardized_beta_features(x)
+    levels, terms = smoothed_target_levels(y), np.empty_like(x)
     penalty_gradient = shrinkage / x.size * np.array([1.0, -1.0])
 
     def loss(parameters: Array) -> tuple[float, Array]:
         slopes = parameters[:2] / spread
-        z = features @ parameters[:2] + parameters[2]
-        residual = expit(z)
-        residual -= y
-        losses = np.logaddexp(0, z)
-        losses -= np.multiply(y, z, out=z)
-        value = np.mean(losses) + shrinkage / x.size * np.diff(slopes)[0] ** 2 / 2
-        gradient = (
-            features.T @ residual / x.size + (slopes[0] - slopes[1]) * penalty_gradient / spread
-        )
-        return float(value), np.append(gradient, residual.mean())
+        for block in row_blocks(x, n_bytes=CACHED_BYTES):
+            expit(features[block] @ parameters[:2] + parameters[2], out=terms[block])
+            terms[block] -= interpolate_smoothed_targets(y[block], *levels)
+        gradient = features.T @ terms / x.size + (slopes[0] - slopes[1]) * penalty_gradient / spread
+        gradient = np.append(gradient, terms.mean())
+        for block in row_blocks(x, n_bytes=CACHED_BYTES):
+            z = features[block] @ parameters[:2] + parameters[2]
+            np.logaddexp(0, z, out=terms[block])
+            terms[block] -= interpolate_smoothed_targets(y[block], *levels) * z
+        value = np.mean(terms) + shrinkage / x.size * np.diff(slopes)[0] ** 2 / 2
+        return float(value), gradient
 
     solution = minimize(
         loss,
-        [*spread, logit(y.mean())],
+        [*spread, start],
         jac=True,
         method="L-BFGS-B",
         bounds=[*((MIN_SLOPE * s, None) for s in spread), (None, None)],
@@ -153,3 +166,16 @@ def _fit_beta_slopes_and_shift(x: Array, y: Array, shrinkage: float) -> tuple[Ar
     )
     slopes = solution.x[:2] / spread
     return slopes, float(solution.x[2] - center @ slopes)
+
+
+def _standardized_beta_features(x: Array) -> tuple[Array, Array, Array]:
+    """Return features with mean 0 and standard deviation 1, and their means and deviations."""
+    features = beta_features(x)
+    center = features.mean(axis=0)
+    features -= center
+    squares = np.zeros(2)
+    for block in row_blocks(features, n_bytes=CACHED_BYTES):
+        squares = np.vstack([squares, features[block] ** 2]).sum(axis=0)
+    spread = np.maximum(np.sqrt(squares / len(x)), 1e-12)
+    features /= spread
+    return features, center, spread

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.arrays import Array
+from surelabel.arrays import Array, Flags
 from surelabel.calibration.beta import Beta
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.cross_fitting import cross_fitted_logits
@@ -18,6 +18,7 @@ from surelabel.calibration.hierarchical import Hierarchical
 from surelabel.calibration.interface import Calibrator, CalibratorSelection, OrderPreservation
 from surelabel.calibration.vector import Vector
 from surelabel.errors import ConfigError, DataError
+from surelabel.mapped_arrays import CACHED_BYTES, row_blocks
 
 CANDIDATES: dict[str, type[Calibrator]] = {
     "beta": Beta,  # shared by all labels; selected if there is no cross-validation
@@ -111,8 +112,8 @@ class CrossValidated(BaseCalibrator):
             return self.select_shared()
         log_losses, folds = {}, min(int(self.folds), n_images)
         for name, candidate in CANDIDATES.items():
-            z = cross_fitted_logits(candidate, x, y, known, folds=folds, seed=SEED)[known]
-            log_losses[name] = float(np.mean(np.logaddexp(0, z) - y[known] * z))
+            z = cross_fitted_logits(candidate, x, y, known, folds=folds, seed=SEED)
+            log_losses[name] = _mean_log_loss(z, y, known)
         name = min(log_losses, key=log_losses.__getitem__)
         return CalibratorSelection(name, CANDIDATES[name], log_losses)
 
@@ -165,6 +166,21 @@ class CrossValidated(BaseCalibrator):
     def _calibrated_log_odds(self, x: Array) -> Array:
         check_calibrated_label_count(x, self.n_labels_)
         return self.calibrator_.logits(x)
+
+
+def _mean_log_loss(z: Array, y: Array, known: Flags) -> float:
+    """Return the log loss in nats, averaged over the known targets.
+
+    Args:
+        z: Calibrated log-odds, ``(n, c)``.
+        y: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+    """
+    losses = np.empty(z.shape)
+    for rows in row_blocks(z, n_bytes=CACHED_BYTES):
+        np.logaddexp(0, z[rows], out=losses[rows])
+        losses[rows] -= y[rows] * z[rows]
+    return float(np.mean(losses.ravel() if known.all() else losses[known]))
 
 
 def are_selection_log_losses(log_losses: object) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.arrays import Array
+from surelabel.arrays import Array, Flags
 from surelabel.calibration.beta import Beta
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.beta_features import beta_features
@@ -16,10 +16,13 @@ from surelabel.calibration.fitting.input_validation import (
     validate_calibration_data,
     validate_calibrator_state,
 )
-from surelabel.calibration.fitting.label_lines import fit_label_lines, label_line_derivatives
+from surelabel.calibration.fitting.label_lines import (
+    fit_label_lines,
+    label_line_derivatives,
+    rows_of_labels,
+)
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
-from surelabel.mapped_arrays import to_mapped_array
 
 SHARED_LINE = np.array([1.0, 0.0])  # slope and shift of a label with the shared parameters
 START_COVARIANCE = np.diag([0.2, 0.4]) ** 2  # of slope and shift, before any data
@@ -102,16 +105,13 @@ class Hierarchical(BaseCalibrator):
         """
         x, y, known = validate_calibration_data(logits, targets, known)
         self.shared_ = Beta().fit(x, y, known)
-        lines, has_targets = np.tile(SHARED_LINE, (x.shape[1], 1)), known.any(axis=0)
+        lines = np.tile(SHARED_LINE, (x.shape[1], 1))
+        has_targets: Flags = np.asarray(known.any(axis=0))
         self.prior_mean_, self.prior_covariance_ = SHARED_LINE.copy(), START_COVARIANCE.copy()
         if has_targets.sum() > 1:
-            z = self.shared_.logits(x[:, has_targets])
-            z, y, weight = (
-                np.ascontiguousarray(to_mapped_array(a.T, dtype=np.float64))
-                for a in (z, y[:, has_targets], known[:, has_targets])
-            )
+            z = rows_of_labels(self.shared_.logits(x), has_targets)
             lines[has_targets], self.prior_mean_, self.prior_covariance_ = _fit_lines_and_prior(
-                z, y, weight
+                z, rows_of_labels(y, has_targets), rows_of_labels(known, has_targets)
             )
         self.label_slopes_, self.label_shifts_ = lines.T.copy()
         return self
@@ -180,20 +180,20 @@ class Hierarchical(BaseCalibrator):
         return log_odds
 
 
-def _fit_lines_and_prior(z: Array, y: Array, weight: Array) -> tuple[Array, Array, Array]:
+def _fit_lines_and_prior(z: Array, y: Array, known: Flags) -> tuple[Array, Array, Array]:
     """Return the lines ``(c, 2)``, and the mean and the covariance of the prior.
 
     Args:
         z: Shared logits of c labels and n images, ``(c, n)``.
         y: Targets in [0, 1], ``(c, n)``.
-        weight: 1 for known targets, otherwise 0, ``(c, n)``.
+        known: True where the target is known, ``(c, n)``.
     """
     lines = np.tile(SHARED_LINE, (len(z), 1))
     mean, covariance = SHARED_LINE, START_COVARIANCE
     for _ in range(MAX_ROUNDS):
         precision = np.linalg.inv(covariance)
-        lines = fit_label_lines(z, y, weight, start=lines, mean=mean, precision=precision)
-        gradient, hessian = label_line_derivatives(z, y, weight, lines)
+        lines = fit_label_lines(z, y, known, start=lines, mean=mean, precision=precision)
+        gradient, hessian = label_line_derivatives(z, y, known, lines)
         earlier = mean, covariance
         mean, covariance = _prior_of_lines(lines, gradient, hessian, mean, covariance)
         if (
@@ -202,7 +202,7 @@ def _fit_lines_and_prior(z: Array, y: Array, weight: Array) -> tuple[Array, Arra
         ):
             break
     precision = np.linalg.inv(covariance)
-    lines = fit_label_lines(z, y, weight, start=lines, mean=mean, precision=precision)
+    lines = fit_label_lines(z, y, known, start=lines, mean=mean, precision=precision)
     return lines, mean, covariance
 
 

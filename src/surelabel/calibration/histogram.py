@@ -15,6 +15,7 @@ from surelabel.calibration.fitting.input_validation import (
 )
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import ConfigError, DataError
+from surelabel.mapped_arrays import CACHED_BYTES, row_blocks
 
 
 class Histogram(BaseCalibrator):
@@ -80,7 +81,9 @@ class Histogram(BaseCalibrator):
                 [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
-        bins = _histogram_bin_indices(expit(x), self.bins)
+        bins = np.empty(x.shape, dtype=np.intp)
+        for block in row_blocks(x, n_bytes=CACHED_BYTES):
+            bins[block] = _histogram_bin_indices(expit(x[block]), self.bins)
         self.counts_ = np.bincount(bins, minlength=self.bins).astype(np.float64)
         self.positives_ = np.bincount(bins, weights=y, minlength=self.bins).astype(np.float64)
         self.weight_ = float(self.pseudo_count)

@@ -13,10 +13,14 @@ from surelabel.calibration.fitting.input_validation import (
     validate_and_flatten_calibration_data,
     validate_calibrator_state,
 )
-from surelabel.calibration.fitting.target_smoothing import smooth_targets
+from surelabel.calibration.fitting.target_smoothing import (
+    interpolate_smoothed_targets,
+    smooth_targets,
+    smoothed_target_levels,
+)
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
-from surelabel.mapped_arrays import to_mapped_array
+from surelabel.mapped_arrays import CACHED_BYTES, row_blocks
 
 MIN_SLOPE = 1e-3  # lower bound of the slope, for scores of standard deviation 1
 
@@ -76,12 +80,14 @@ class Platt(BaseCalibrator):
                 [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
-        y = smooth_targets(y)
+        start = float(logit(smooth_targets(y).mean()))
         mean, spread = float(x.mean()), float(x.std())
         if spread <= 1e-12 * abs(mean):
-            self.slope_, self.shift_ = 1.0, float(logit(y.mean())) - mean
+            self.slope_, self.shift_ = 1.0, start - mean
             return self
-        slope, shift = _fit_platt_slope_and_shift(to_mapped_array((x - mean) / spread), y)
+        standardized = x - mean
+        standardized /= spread
+        slope, shift = _fit_platt_slope_and_shift(standardized, y, start)
         self.slope_, self.shift_ = slope / spread, shift - slope * mean / spread
         return self
 
@@ -107,22 +113,31 @@ class Platt(BaseCalibrator):
         return self.slope_ * x + self.shift_
 
 
-def _fit_platt_slope_and_shift(x: Array, y: Array) -> tuple[float, float]:
-    """Return the slope and the shift that minimize the log loss, a convex function of both."""
+def _fit_platt_slope_and_shift(x: Array, y: Array, start: float) -> tuple[float, float]:
+    """Return the slope and the shift that minimize the log loss, a convex function of both.
+
+    Args:
+        x: Standardized scores, ``(n,)``.
+        y: Targets in [0, 1], ``(n,)``, which are smoothed here.
+        start: Shift of the first step.
+    """
+    levels, terms = smoothed_target_levels(y), np.empty_like(x)
 
     def loss(line: Array) -> tuple[float, Array]:
-        z = line[0] * x + line[1]
-        residual = expit(z)
-        residual -= y
-        losses = np.abs(z)
-        np.log1p(np.exp(np.negative(losses, out=losses), out=losses), out=losses)
-        losses += np.maximum(z, 0)
-        losses -= np.multiply(y, z, out=z)
-        return float(losses.mean()), np.array([residual @ x, residual.sum()]) / x.size
+        for block in row_blocks(x, n_bytes=CACHED_BYTES):
+            expit(line[0] * x[block] + line[1], out=terms[block])
+            terms[block] -= interpolate_smoothed_targets(y[block], *levels)
+        gradient = np.array([terms @ x, terms.sum()]) / x.size
+        for block in row_blocks(x, n_bytes=CACHED_BYTES):
+            z, losses = line[0] * x[block] + line[1], terms[block]
+            np.log1p(np.exp(-np.abs(z)), out=losses)
+            losses += np.maximum(z, 0)
+            losses -= interpolate_smoothed_targets(y[block], *levels) * z
+        return float(terms.mean()), gradient
 
     solution = minimize(
         loss,
-        [1.0, logit(y.mean())],
+        [1.0, start],
         jac=True,
         method="L-BFGS-B",
         bounds=[(MIN_SLOPE, None), (None, None)],

@@ -15,11 +15,10 @@ from surelabel.calibration.fitting.input_validation import (
     validate_calibration_data,
     validate_calibrator_state,
 )
-from surelabel.calibration.fitting.label_lines import fit_label_lines
+from surelabel.calibration.fitting.label_lines import fit_label_lines, rows_of_labels
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.platt import Platt
 from surelabel.errors import DataError
-from surelabel.mapped_arrays import to_mapped_array
 
 SHARED_LINE = np.array([1.0, 0.0])  # slope and shift of a label with the shared parameters
 
@@ -92,15 +91,14 @@ class Vector(BaseCalibrator):
         """
         x, y, known = validate_calibration_data(logits, targets, known)
         self.shared_ = Platt().fit(x, y, known)
-        z, y, weight = (
-            np.ascontiguousarray(to_mapped_array(a.T, dtype=np.float64))
-            for a in (self.shared_.logits(x), y, known)
-        )
-        lines = np.tile(SHARED_LINE, (len(z), 1))
-        positives = y.sum(axis=1)
-        fittable = (positives > 0) & (positives < weight.sum(axis=1))
+        lines = np.tile(SHARED_LINE, (x.shape[1], 1))
+        positives = np.ascontiguousarray(y.T).sum(axis=1)
+        fittable = (positives > 0) & (positives < known.sum(axis=0))
+        z = rows_of_labels(self.shared_.logits(x), fittable)
         lines[fittable] = fit_label_lines(
-            *(to_mapped_array(a[fittable]) for a in (z, y, weight)),
+            z,
+            rows_of_labels(y, fittable),
+            rows_of_labels(known, fittable),
             start=lines[fittable],
             mean=SHARED_LINE,
             precision=self.shrinkage * np.eye(2),

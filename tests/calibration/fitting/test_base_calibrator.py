@@ -3,7 +3,15 @@ from inspect import signature
 import numpy as np
 import pytest
 
-from surelabel.calibration import Beta, Histogram, Platt, Vector
+from surelabel.calibration import (
+    Beta,
+    Hierarchical,
+    Histogram,
+    Isotonic,
+    IsotonicPerClass,
+    Platt,
+    Vector,
+)
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.errors import ConfigError, NotFitted
 
@@ -46,3 +54,16 @@ def test_a_class_without_settings_has_no_parameters_before_its_first_instance():
         """Calibrator of which there is no instance yet."""
 
     assert not signature(WithoutSettings).parameters
+
+
+@pytest.mark.parametrize(
+    "make_calibrator", [Beta, Hierarchical, Histogram, Isotonic, IsotonicPerClass, Platt, Vector]
+)
+def test_logits_of_many_images_are_those_of_single_images(make_calibrator):
+    rng = np.random.default_rng(0)
+    x = 2 * rng.normal(size=(40_000, 3)) - 1  # several blocks
+    fitted = make_calibrator().fit(x[:200], rng.random((200, 3)) < 0.3)
+    logits, before = fitted.logits(x), x.copy()
+    for row in (0, 10_921, 10_922, 10_923, 39_999):  # also at the limits of a block
+        np.testing.assert_array_equal(logits[row : row + 1], fitted.logits(x[row : row + 1]))
+    np.testing.assert_array_equal(x, before)

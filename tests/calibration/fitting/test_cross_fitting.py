@@ -1,3 +1,5 @@
+import tracemalloc
+
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import numpy as np
@@ -18,6 +20,7 @@ from surelabel.calibration import (
     cross_fitted_logits,
 )
 from surelabel.errors import ConfigError, InputError
+from surelabel.mapped_arrays import is_mapped_array, to_mapped_array
 from surelabel.metrics import log_loss_of_logits
 
 
@@ -208,3 +211,38 @@ def test_there_must_be_as_many_labelled_images_as_folds(labelled):
 def test_folds_must_be_a_whole_number_of_at_least_two(labelled, folds):
     with pytest.raises(ConfigError, match="folds must be a whole number of at least 2"):
         cross_fitted_logits(Platt, *labelled, folds=folds)
+
+
+@pytest.fixture(scope="module")
+def mapped_data():
+    rng = np.random.default_rng(0)
+    x = 2 * rng.normal(size=(7000, 80)) - 2
+    y = (rng.random(x.shape) < expit(x)).astype(float)
+    return to_mapped_array(x), to_mapped_array(y), np.ones(x.shape, dtype=bool)
+
+
+BLOCK_BYTES = 2**22  # of blocks of any number of images
+
+
+@pytest.mark.parametrize(
+    "name", ["beta", "hierarchical", "histogram", "isotonic", "isotonic_per_class", "platt"]
+)
+def test_a_fit_on_mapped_arrays_takes_at_most_40_bytes_per_element(mapped_data, name):
+    assert is_mapped_array(mapped_data[0])
+    tracemalloc.start()
+    try:
+        CALIBRATORS[name]().fit(*mapped_data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * mapped_data[0].size + BLOCK_BYTES
+
+
+def test_a_cross_fit_on_mapped_arrays_takes_at_most_40_bytes_per_element(mapped_data):
+    tracemalloc.start()
+    try:
+        cross_fitted_logits(CALIBRATORS["beta"], *mapped_data, folds=2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * mapped_data[0].size + BLOCK_BYTES

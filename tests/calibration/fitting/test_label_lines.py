@@ -3,7 +3,11 @@ import pytest
 from scipy.optimize import check_grad, minimize
 from scipy.special import expit
 
-from surelabel.calibration.fitting.label_lines import fit_label_lines, label_line_derivatives
+from surelabel.calibration.fitting.label_lines import (
+    fit_label_lines,
+    label_line_derivatives,
+    rows_of_labels,
+)
 
 
 @pytest.fixture
@@ -65,3 +69,18 @@ def test_a_slope_stays_positive_if_the_order_is_reversed():
         precision=0.01 * np.eye(2),
     )
     assert lines[0, 0] == 0.001
+
+
+def test_a_mask_of_known_targets_is_a_weight(labels):
+    z, y, weight, mean, precision = labels
+    prior = {"start": np.tile([1.0, 0.0], (20, 1)), "mean": mean, "precision": precision}
+    np.testing.assert_array_equal(
+        fit_label_lines(z, y, weight.astype(bool), **prior), fit_label_lines(z, y, weight, **prior)
+    )
+
+
+def test_columns_of_some_labels_become_rows():
+    array = np.arange(2_400_000).reshape(-1, 3)  # several blocks
+    rows = rows_of_labels(array, np.array([True, False, True]))
+    assert rows.flags.c_contiguous
+    np.testing.assert_array_equal(rows, [array[:, 0], array[:, 2]])

@@ -9,8 +9,9 @@ from scipy.special import expit
 
 from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.calibration.fitting.input_validation import validate_calibrator_input
-from surelabel.calibration.interface import Calibrator
+from surelabel.calibration.interface import Calibrator, UsesImageVectors
 from surelabel.errors import ConfigError, NotFitted
+from surelabel.mapped_arrays import CACHED_BYTES, row_blocks
 from surelabel.summaries import Summary
 from surelabel.tables import table_entry_settings
 
@@ -47,13 +48,20 @@ class BaseCalibrator(Calibrator):
     def logits(self, logits: npt.ArrayLike) -> Array:
         """Return the calibrated log-odds of ``logits``, ``(n, c)``, clipped to [-40, 40]."""
         self._check_fitted()
-        return np.clip(
-            self._calibrated_log_odds(validate_calibrator_input(logits)), -LOGIT_LIMIT, LOGIT_LIMIT
-        )
+        x = validate_calibrator_input(logits)
+        if isinstance(self, UsesImageVectors):  # its vectors are those of all rows
+            return np.clip(self._calibrated_log_odds(x), -LOGIT_LIMIT, LOGIT_LIMIT)
+        log_odds = np.empty(x.shape)
+        for rows in row_blocks(x, n_bytes=CACHED_BYTES):
+            np.clip(
+                self._calibrated_log_odds(x[rows]), -LOGIT_LIMIT, LOGIT_LIMIT, out=log_odds[rows]
+            )
+        return log_odds
 
     def predict_proba(self, logits: npt.ArrayLike) -> Array:
         """Return the calibrated probabilities of ``logits``, ``(n, c)``."""
-        probabilities: Array = expit(self.logits(logits))
+        log_odds = self.logits(logits)
+        probabilities: Array = expit(log_odds, out=log_odds)
         return probabilities
 
     def shared_calibrator(self) -> Calibrator | None:

@@ -10,7 +10,11 @@ from surelabel.calibration.fitting.input_validation import (
     contains_both_classes,
     validate_calibration_data,
 )
-from surelabel.calibration.interface import Calibrator, calibrator_for_images
+from surelabel.calibration.interface import (
+    Calibrator,
+    SelectsCalibrator,
+    calibrator_for_images,
+)
 from surelabel.errors import ConfigError, InputError
 from surelabel.mapped_arrays import mapped_zeros, to_mapped_array
 from surelabel.shapes import check_shapes
@@ -78,10 +82,14 @@ def cross_fitted_logits(
     calibrated = mapped_zeros(x.shape, x.dtype)
     for k in range(folds):
         in_fold = fold == k
-        other_y, other_known = to_mapped_array(y[~in_fold]), known[~in_fold]
+        calibrator = calibrator_for_images(make_calibrator(), vectors, ~in_fold)
+        has_folds = isinstance(calibrator, SelectsCalibrator)  # in which it copies these arrays
+        other_x, other_y, other_known = (
+            to_mapped_array(array[~in_fold]) if has_folds else array[~in_fold]
+            for array in (x, y, known)
+        )
         if contains_both_classes(other_y, other_known):
-            calibrator = calibrator_for_images(make_calibrator(), vectors, ~in_fold)
-            calibrator.fit(to_mapped_array(x[~in_fold]), other_y, other_known)
+            calibrator.fit(other_x, other_y, other_known)
             calibrator = calibrator_for_images(calibrator, vectors, in_fold)
             calibrated[in_fold] = calibrator.logits(x[in_fold])
         else:

@@ -38,7 +38,7 @@ def validate_calibration_data(
             1], or if the known targets contain no positive or no negative target.
     """
     logits = validate_calibrator_input(logits)
-    targets, known = map(to_mapped_array, validate_targets_to_read(targets, known))
+    targets, known = validate_targets_to_read(targets, known)
     check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
     if not contains_both_classes(targets, known):
         raise InputError(

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from surelabel.arrays import Array
+from surelabel.mapped_arrays import to_mapped_array
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,7 @@ def fit_isotonic_curve(x: Array, y: Array, pseudo_count: float) -> IsotonicCurve
     positive, so that no probability is 0 or 1. If the additional targets break the order of the
     steps, a second isotonic regression restores the order.
     """
-    scores, score_index = np.unique(x, return_inverse=True)  # equal scores share a probability
-    counts = np.bincount(score_index).astype(np.float64)
-    positives = np.bincount(score_index, weights=y)
+    scores, counts, positives = map(to_mapped_array, _targets_per_score(x, y))
     starts = isotonic_regression(positives / counts, weights=counts).blocks[:-1]
     weights = np.add.reduceat(counts, starts) + pseudo_count
     shares = (np.add.reduceat(positives, starts) + pseudo_count / 2) / weights
@@ -54,3 +53,18 @@ def fit_isotonic_curve(x: Array, y: Array, pseudo_count: float) -> IsotonicCurve
     levels = np.repeat(np.log(shares) - np.log1p(-shares), 2)
     is_repeated = np.append(False, np.diff(knots) == 0)
     return IsotonicCurve(knots[~is_repeated], levels[~is_repeated])
+
+
+def _targets_per_score(x: Array, y: Array) -> tuple[Array, Array, Array]:
+    """Return the different scores in rising order, and the number and sum of their targets."""
+    order = np.argsort(x, kind="stable")
+    scores, y = x[order], y[order]
+    del order
+    is_first = np.append(True, scores[1:] != scores[:-1])  # equal scores share a probability
+    scores = scores[is_first]
+    score_index = np.cumsum(is_first)
+    score_index -= 1
+    positives = np.bincount(score_index, weights=y).astype(np.float64, copy=False)
+    del score_index, y
+    counts = np.diff(np.append(np.flatnonzero(is_first), len(is_first))).astype(np.float64)
+    return scores, counts, positives

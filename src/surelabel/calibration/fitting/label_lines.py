@@ -1,9 +1,15 @@
 """Lines of labels: a slope and a shift for each label, fitted with a Gaussian prior."""
 
+from typing import TypeVar
+
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel.arrays import Array
+from surelabel.arrays import Array, Flags
+from surelabel.mapped_arrays import CACHED_BYTES, row_blocks
+
+Element = TypeVar("Element", bound=np.generic)
 
 MIN_SLOPE = 1e-3  # lower bound of the slope of a label, relative to the shared slope
 MAX_LOGIT_STEP = 1.5  # largest change of a logit in one Newton step; below 1.79 the loss decreases
@@ -11,8 +17,21 @@ MAX_STEPS, TOLERANCE = 200, 1e-8
 LABELS_PER_BLOCK = 16  # labels fitted at a time, so that their logits fit into the CPU cache
 
 
+def rows_of_labels(array: npt.NDArray[Element], labels: Flags) -> npt.NDArray[Element]:
+    """Return the columns of some labels as rows, ``(b, n)``.
+
+    Args:
+        array: Array of n images and c labels, ``(n, c)``.
+        labels: Mask of b labels, ``(c,)``.
+    """
+    rows = np.empty((int(labels.sum()), len(array)), array.dtype)
+    for images in row_blocks(array, n_bytes=CACHED_BYTES):
+        rows[:, images] = array[images, labels].T
+    return rows
+
+
 def fit_label_lines(
-    z: Array, y: Array, weight: Array, *, start: Array, mean: Array, precision: Array
+    z: Array, y: Array, weight: Array | Flags, *, start: Array, mean: Array, precision: Array
 ) -> Array:
     """Return the slope and the shift of each label that minimize the penalized log loss.
 
@@ -25,7 +44,7 @@ def fit_label_lines(
     Args:
         z: Logits of c labels and n images, ``(c, n)``.
         y: Targets in [0, 1], ``(c, n)``. The value of an unknown target has no influence.
-        weight: 1 for known targets, otherwise 0, ``(c, n)``.
+        weight: 1 or True for known targets, otherwise 0 or False, ``(c, n)``.
         start: Slopes and shifts of the first step, ``(c, 2)``.
         mean: Slope m_u and shift m_v without data, ``(2,)``.
         precision: Matrix P of the penalty, positive definite, ``(2, 2)``.
@@ -37,12 +56,14 @@ def fit_label_lines(
     for first in range(0, len(z), LABELS_PER_BLOCK):
         block = slice(first, first + LABELS_PER_BLOCK)
         lines[block] = _fit_label_line_block(
-            z[block], y[block], weight[block], start[block], mean, precision
+            z[block], y[block], np.asarray(weight[block], float), start[block], mean, precision
         )
     return lines
 
 
-def label_line_derivatives(z: Array, y: Array, weight: Array, lines: Array) -> tuple[Array, Array]:
+def label_line_derivatives(
+    z: Array, y: Array, weight: Array | Flags, lines: Array
+) -> tuple[Array, Array]:
     """Return the gradient ``(c, 2)`` and the Hessian ``(c, 2, 2)`` of the log loss of each label.
 
     The arguments are those of :func:`fit_label_lines`, and ``lines`` are slopes and shifts.
@@ -51,7 +72,10 @@ def label_line_derivatives(z: Array, y: Array, weight: Array, lines: Array) -> t
         slice(first, first + LABELS_PER_BLOCK) for first in range(0, len(z), LABELS_PER_BLOCK)
     ]
     gradients, hessians = zip(
-        *(_label_line_block_derivatives(z[b], y[b], weight[b], lines[b]) for b in blocks),
+        *(
+            _label_line_block_derivatives(z[b], y[b], np.asarray(weight[b], float), lines[b])
+            for b in blocks
+        ),
         strict=True,
     )
     return np.concatenate(gradients), np.concatenate(hessians)

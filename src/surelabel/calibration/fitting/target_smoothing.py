@@ -1,7 +1,6 @@
 """Target smoothing as in Platt scaling."""
 
 from surelabel.arrays import Array
-from surelabel.mapped_arrays import to_mapped_array
 
 
 def smooth_targets(y: Array) -> Array:
@@ -10,8 +9,23 @@ def smooth_targets(y: Array) -> Array:
     With P positive and N negative targets, a target of 1 becomes (P + 1) / (P + 2), and a target of
     0 becomes 1 / (N + 2). Targets between 0 and 1 are interpolated linearly.
     """
-    positives = y.sum()
-    high, low = (positives + 1) / (positives + 2), 1 / (y.size - positives + 2)
-    smoothed = (high - low) * y
+    return interpolate_smoothed_targets(y, *smoothed_target_levels(y))
+
+
+def smoothed_target_levels(y: Array) -> tuple[float, float]:
+    """Return the smoothed values of a target of 0 and of a target of 1."""
+    positives = float(y.sum())
+    return 1 / (y.size - positives + 2), (positives + 1) / (positives + 2)
+
+
+def interpolate_smoothed_targets(y: Array, low: float, high: float) -> Array:
+    """Return smoothed targets, of all or of some targets.
+
+    Args:
+        y: Targets in [0, 1].
+        low: Smoothed value of a target of 0.
+        high: Smoothed value of a target of 1.
+    """
+    smoothed: Array = (high - low) * y
     smoothed += low
-    return to_mapped_array(smoothed)
+    return smoothed
