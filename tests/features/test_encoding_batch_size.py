@@ -1,10 +1,13 @@
+import warnings
+
+import numpy as np
 import open_clip
 import pytest
 import torch
 
 from surelabel.encoders import ENCODERS, load_encoder
-from surelabel.errors import ConfigError
-from surelabel.features.encoding_batch_size import encoding_batch_size
+from surelabel.errors import ConfigError, InputError
+from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
 
 
 class EncoderOfSize:
@@ -50,10 +53,68 @@ def test_the_batch_size_is_at_least_1_and_falls_with_the_number_of_pixels():
     assert sizes == [64, 31, 7, 1]
 
 
-def test_a_large_encoder_on_another_device_has_batches_of_64():
-    assert encoding_batch_size(EncoderOfSize(10**9, 336, "cuda")) == 64
+def test_a_large_encoder_on_a_device_that_is_not_measured_has_batches_of_64():
+    assert encoding_batch_size(EncoderOfSize(10**9, 336, "mps")) == 64
 
 
 def test_a_placeholder_without_images_has_no_batch_size():
     with pytest.raises(ConfigError, match="got image files"):
         encoding_batch_size(load_encoder("features:8"))
+
+
+class ExhaustedEncoder:
+    """Encoder of vectors, whose device has memory for ``limit`` images."""
+
+    def __init__(self, limit):
+        self.limit, self.sizes = limit, []
+
+    def __call__(self, pixels):
+        if len(pixels) > self.limit:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        self.sizes.append(len(pixels))
+        return (pixels.sum((1, 2, 3)) + 1).numpy().astype(np.float16)
+
+
+@pytest.fixture
+def encode_twice(request):
+    """Function that encodes 11 images twice; its encoder differs in each test."""
+    pixels = torch.arange(11.0)[:, None, None, None].expand(11, 3, 1, 1)
+
+    def encode(encoder):
+        name = request.node.name
+        return [
+            encode_within_memory(encoder, pixels, fingerprint=name, kind="images") for _ in range(2)
+        ]
+
+    return encode
+
+
+def test_exhausted_memory_halves_the_batches_of_the_encoder(encode_twice):
+    encoder = ExhaustedEncoder(3)
+    with pytest.warns(UserWarning, match="with at most [25] images per forward pass") as warned:
+        features = encode_twice(encoder)
+    assert len(warned) == 2
+    assert encoder.sizes == [2, 2, 2, 2, 2, 1] * 2
+    for vectors in features:
+        assert vectors.tolist() == [3 * i + 1 for i in range(11)]
+
+
+def test_batches_that_fit_are_not_divided(encode_twice):
+    encoder = ExhaustedEncoder(11)
+    encode_twice(encoder)
+    assert encoder.sizes == [11, 11]
+
+
+def test_an_image_that_exhausts_the_memory_is_an_error(encode_twice):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(InputError, match="Encoding needs memory for at least one image"):
+            encode_twice(ExhaustedEncoder(0))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_batch_size_on_a_gpu_is_a_power_of_two_that_fits():
+    encoder = load_encoder("tiny-vit", device="cuda")
+    size = encoding_batch_size(encoder)
+    assert size in [2**i for i in range(9)]
+    encoder.encode_images(torch.zeros(size, 3, *encoder.preprocess_cfg["size"]))

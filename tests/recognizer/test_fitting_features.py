@@ -97,6 +97,27 @@ def test_dense_features_of_several_blocks_are_in_files_and_equal(
     assert same(whole_features(encoded.features, 10), whole_features(cached.features, 10))
 
 
+@pytest.mark.parametrize("name", ["multiple_instance_tiles", "ml_decoder"])
+def test_views_of_several_blocks_are_in_files_and_equal(
+    name, encoder, images, tmp_path, small_blocks, monkeypatch
+):
+    settings = [f"method.name={name}", "encoder.name=tiny-vit", "epochs=1", "batch_size=4"]
+    run = sl.load_run(overrides=settings)
+    encoded = encode(run, images, encoder, FeatureCache(tmp_path))
+    assert isinstance(encoded.features, MappedFeatures)
+    assert is_in_deleted_file(encoded.features.stored.views)
+    monkeypatch.setattr(fitting_features, "images_per_prediction_block", lambda _: 12)
+    whole = encode(run, images, encoder, FeatureCache(tmp_path))
+    assert isinstance(whole.features, Features)
+    assert same(whole_features(encoded.features, 10), whole_features(whole.features, 10))
+    methods = [
+        fit_recognizer_method(run, encoder, NAMES, data_of(features, images))
+        for features in (encoded.features, whole.features)
+    ]
+    for weights, other_weights in zip(*(m.parameters() for m in methods), strict=True):
+        assert torch.equal(weights, other_weights)
+
+
 def test_pooled_vectors_of_several_blocks_are_one_mapped_array(
     encoder, images, tmp_path, small_blocks
 ):

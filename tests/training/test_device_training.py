@@ -1,5 +1,6 @@
 """Two processes on the CPU are compared with one, for all losses and regularizers at once."""
 
+import os
 from dataclasses import replace
 from itertools import islice
 
@@ -72,6 +73,26 @@ class Adapters(nn.Module):
     pair_scores = training_pair_scores
 
 
+class SmallSecondDevice(Adapters):
+    """Adapters; from the second step on, one image at most fits into the second process."""
+
+    n_passes = 0
+
+    def forward(self, features):
+        self.check_memory(len(features.pooled))
+        return super().forward(features)
+
+    def training_pair_scores(self, images, texts):
+        self.check_memory(len(images.pooled))
+        return super().training_pair_scores(images, texts)
+
+    def check_memory(self, n_images):
+        self.n_passes += 1
+        is_exhausted = self.n_passes > SETTINGS["accumulation_steps"]
+        if os.environ.get("LOCAL_RANK") == "1" and is_exhausted and n_images > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
 class LabelsThenPairs:
     """Batches of labels, then batches of pairs; one process can fail in the last epoch."""
 
@@ -142,11 +163,11 @@ def tensors(*shape, seed):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def training_run():
+def training_run(method_class=Adapters):
     """Return method, source and objective with every loss and every regularizer."""
     losses = [*map(objective_mean_over_known, LOSSES.values()), *SET_LOSSES.values()]
     blocks = len(losses) + len(REGULARIZERS)
-    method = Adapters(blocks, len(losses))
+    method = method_class(blocks, len(losses))
     texts = nn.functional.normalize(tensors(N_LABELS, WIDTH, seed=5), dim=1)
     regularizers = [
         (RegularizerOfBlock(REGULARIZERS[name], block, method.adapters[block], texts), 1.0)
@@ -177,8 +198,8 @@ def interrupt(done, total):
     raise KeyboardInterrupt("after an epoch")
 
 
-def train_with(train, checkpoint=None, progress=None, **devices):
-    method, source, objective = training_run()
+def train_with(train, checkpoint=None, progress=None, method_class=Adapters, **devices):
+    method, source, objective = training_run(method_class)
     with torch.random.fork_rng():
         torch.manual_seed(3)
         history = train(
@@ -194,16 +215,24 @@ def train_with(train, checkpoint=None, progress=None, **devices):
 
 
 def test_two_processes_equal_one_for_all_losses_and_regularizers(tmp_path):
-    """The first epoch runs in one process, the second in two, of which one fails in the third."""
+    """The first epoch runs in one process, the second in two, of which one fails in the third.
+
+    In the second epoch, the memory of one process is exhausted. The weights stay equal, also those
+    of losses and regularizers that compare images.
+    """
     method, history = train_with(run_training_loop)
     checkpoint, calls = Checkpoint(tmp_path / "fit", run_id="a"), []
     with pytest.raises(KeyboardInterrupt, match="after an epoch"):
         train_with(run_training_loop, checkpoint, interrupt)
-    with pytest.raises(DataError, match=r"^a.jpg is damaged.$"):
+    with (
+        pytest.warns(UserWarning, match="with at most [12] images? per forward pass.$"),
+        pytest.raises(DataError, match=r"^a.jpg is damaged.$"),
+    ):
         train_with(
             train_on_devices,
             checkpoint,
             lambda done, total: calls.append((done, total)),
+            method_class=SmallSecondDevice,
             devices=2,
             device=CPU,
         )
@@ -256,7 +285,7 @@ def test_layers_that_compare_images_are_trained_on_one_device():
 def test_a_loss_that_cannot_be_sent_is_named(tmp_path):
     method, source, _ = training_run()
     objective = Objective(lambda scores, targets, known: scores.sum())
-    with pytest.raises(DataError, match="Method, batches and loss must be written to"):
+    with pytest.raises(DataError, match="Method, batches and loss must be sent to"):
         train_on_devices(method, source, objective=objective, devices=2, device=CPU, epochs=1)
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from surelabel.errors import InputError
-from surelabel.losses import binary, two_way
+from surelabel.losses import SET_LOSSES, binary, two_way
 from surelabel.records import Features
 from surelabel.training import (
     FeatureBatches,
@@ -78,10 +78,56 @@ def test_exhausted_memory_halves_the_forward_pass_and_gives_the_same_step(device
         assert losses == pytest.approx(small_losses, rel=1e-5)
 
 
-def test_a_loss_that_compares_images_goes_on_with_fewer_images():
-    with pytest.warns(UserWarning, match="at most 4 images per forward pass. Losses that compare"):
-        history, _ = train(SmallDevice(4), two_way)
-    assert len(history) == 2
+@pytest.mark.parametrize("device", [SmallDevice, SmallInBackward])
+@pytest.mark.parametrize("loss", SET_LOSSES.values(), ids=SET_LOSSES)
+def test_a_loss_that_compares_images_still_compares_all_images_of_the_batch(loss, device):
+    history, weight = train(SmallDevice(8), loss)
+    with pytest.warns(UserWarning, match="with at most [24] images per forward pass.$"):
+        small_history, small_weight = train(device(2), loss)
+    assert weight.abs().max() > 1e-3
+    assert torch.allclose(weight, small_weight, atol=1e-6)
+    assert small_history[1] == pytest.approx(history[1], rel=1e-5)
+
+
+class WithDropout(SmallDevice):
+    """Head with dropout, which keeps its outputs."""
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.outputs = []
+
+    def forward(self, features):
+        scores = nn.functional.dropout(super().forward(features) + 1, 0.5, self.training)
+        self.outputs.append((torch.is_grad_enabled(), scores.detach()))
+        return scores
+
+
+def test_the_second_forward_pass_has_the_random_numbers_of_the_first():
+    method = WithDropout(2)
+    with pytest.warns(UserWarning, match="at most [24] images"):
+        train(method, two_way)
+    for with_gradient in (False, True):
+        assert any(is_enabled == with_gradient for is_enabled, _ in method.outputs)
+    first, second = (
+        torch.cat([scores for is_enabled, scores in method.outputs[-14:] if is_enabled == wanted])
+        for wanted in (False, True)
+    )
+    assert (first == 0).any()
+    assert torch.equal(first, second)
+
+
+class WithBatchNormalization(SmallDevice):
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.normalization = nn.BatchNorm1d(2)
+
+    def forward(self, features):
+        return self.normalization(super().forward(features)[:, :, None].repeat(1, 1, 2)).mean(2)
+
+
+def test_batch_normalization_of_fewer_images_is_a_warning():
+    with pytest.warns(UserWarning, match="Batch normalization, or losses of the method, compare"):
+        train(WithBatchNormalization(4), two_way)
 
 
 def test_one_image_that_does_not_fit_is_an_error():

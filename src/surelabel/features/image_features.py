@@ -21,7 +21,7 @@ from surelabel.features.concurrent_encoding import (
     encode_batches_concurrently,
 )
 from surelabel.features.decoding_workers import decode_in_workers
-from surelabel.features.encoding_batch_size import encoding_batch_size
+from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
 from surelabel.progress import Progress
@@ -268,6 +268,12 @@ class _ImageFeatureCollector:
             return {}, 0.0
         start = time.perf_counter()
         batch = torch.from_numpy(np.stack(list(pixels.values())))
-        features = encode_feature_kind(self._encoder, self._kind, batch)
-        arrays = pack_features(self._kind, features)
+        arrays = encode_within_memory(
+            self._encode_batch, batch, fingerprint=self._encoder.fingerprint, kind=self._kind
+        )
         return dict(zip(pixels, arrays, strict=True)), time.perf_counter() - start
+
+    def _encode_batch(self, pixels: torch.Tensor) -> Float16Array:
+        """Return the packed features of images, ``(n, …)``."""
+        features = encode_feature_kind(self._encoder, self._kind, pixels)
+        return pack_features(self._kind, features)

@@ -80,7 +80,7 @@ class MappedFeatureWriter:
         self._n_written = 0
 
     def append(self, features: Features) -> None:
-        """Write the features of a block of images.
+        """Write the features of a block of images, which have the shapes of the first block.
 
         Raises:
             DataError: If the disk is full.

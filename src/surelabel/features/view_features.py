@@ -25,7 +25,7 @@ from surelabel.features.concurrent_encoding import (
     encode_batches_concurrently,
 )
 from surelabel.features.decoding_workers import decode_in_workers
-from surelabel.features.encoding_batch_size import encoding_batch_size
+from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
 from surelabel.features.feature_packing import pack_features
 from surelabel.features.image_features import image_feature_worker_count
 from surelabel.progress import Progress
@@ -312,8 +312,13 @@ class _ViewFeatureCollector:
         """Return the packed vectors of all views of a batch, and the time in seconds."""
         start = time.perf_counter()
         views = [message.pixels for message in batch if message.pixels is not None]
-        features = self._encoder.encode_images(torch.from_numpy(np.concatenate(views)))
-        return pack_features("images", features)[:, 0], time.perf_counter() - start
+        vectors = encode_within_memory(
+            lambda pixels: pack_features("images", self._encoder.encode_images(pixels))[:, 0],
+            torch.from_numpy(np.concatenate(views)),
+            fingerprint=self._encoder.fingerprint,
+            kind=KIND,
+        )
+        return vectors, time.perf_counter() - start
 
     def write_to_cache(self) -> None:
         """Write the new view features to the cache."""

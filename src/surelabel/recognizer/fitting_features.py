@@ -22,7 +22,7 @@ from surelabel.features.mapped_features import (
     has_dense_features,
     mapped_feature_bytes,
 )
-from surelabel.methods import Method, UsesViews
+from surelabel.methods import Method
 from surelabel.progress import Progress
 from surelabel.recognizer.feature_extraction import extract_features
 from surelabel.recognizer.inputs import LabelledInput, encode_recognizer_input
@@ -100,7 +100,8 @@ def encode_fitting_features(
     """Return the features of the images of a fit; many are not in memory.
 
     Images are encoded block by block. The features of several blocks are written to temporary
-    files, dense features in fp16. If dense features of 1 GiB or more do not fit on the disk, or are
+    files, dense features and views in fp16. Methods that are fitted on targets have the same number
+    of views of every image. If dense features of 1 GiB or more do not fit on the disk, or are
     read more slowly than computed, they are computed again for each batch. The log states the
     choice with the measured times.
 
@@ -118,8 +119,8 @@ def encode_fitting_features(
         return _features_of_one_block(
             encode_recognizer_input(source, method, encoder, cache, progress=progress)
         )
-    block_size = len(source) if isinstance(method, UsesViews) else _block_size(method, encoder)
-    options = {"block_size": max(block_size, 1), "progress": progress}
+    block_size = _block_size(method, encoder)
+    options = {"block_size": block_size, "progress": progress}
     blocks = encode_prediction_blocks(source, method, encoder, cache, **options)  # type: ignore[arg-type]
     if len(source) <= block_size:
         encoded = [block.encoded for block in blocks]

@@ -15,8 +15,8 @@ from typing import IO, Any
 import torch
 
 from surelabel.errors import SurelabelError
-from surelabel.methods import Method
-from surelabel.training.device_training import DeviceTrainingTask, objective_on_training_device
+from surelabel.training.device_task import TENSORS_FILE, read_device_task, save_device_result
+from surelabel.training.device_training import objective_on_training_device
 from surelabel.training.loop import run_training_loop
 from surelabel.training.training_processes import TrainingProcesses
 
@@ -26,8 +26,8 @@ PARENT_INTERVAL = 0.5  # seconds between checks of the process that started this
 def run_device_process() -> None:
     """Train on one device, as the arguments of the process state, and write messages to stdout.
 
-    A message is a line of JSON: progress, a warning, an error, or the losses at the end. The first
-    process writes the trained method to the folder of the task.
+    The task is read from stdin. A message is a line of JSON: progress, a warning or an error. The
+    first process writes the trained method to the folder of the task.
     """
     folder, index, devices, accelerator, parent = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends the processes
@@ -68,7 +68,8 @@ def _train_on_device(folder: Path, devices: int, accelerator: str, messages: IO[
         precision="bf16-mixed" if is_cuda else "32-true",
     )
     fabric.launch()
-    task = _read_task(folder, fabric.local_rank)
+    message = sys.stdin.buffer.read()
+    task = read_device_task(message, folder / TENSORS_FILE, fabric.local_rank)
     torch.set_num_threads(task.n_threads)
     torch.set_rng_state(task.random_state)
     history = run_training_loop(
@@ -81,26 +82,8 @@ def _train_on_device(folder: Path, devices: int, accelerator: str, messages: IO[
         **task.arguments,
     )
     if fabric.global_rank == 0:
-        _write_result(task.method, folder)
-        _send(messages, history=history)
+        save_device_result(task.method, history, folder)
     fabric.barrier()
-
-
-def _read_task(folder: Path, gpu: int) -> DeviceTrainingTask:
-    """Return the task of the parent process; tensors on a GPU are moved to that of this process."""
-
-    def move(storage: Any, location: str) -> Any:
-        return storage.cuda(gpu) if location.startswith("cuda") else storage
-
-    task: DeviceTrainingTask = torch.load(
-        folder / "task.pt", map_location=move, weights_only=False, mmap=True
-    )
-    return task
-
-
-def _write_result(method: Method, folder: Path) -> None:
-    state = {"method": method.state_dict(), "random_state": torch.get_rng_state()}
-    torch.save(state, folder / "result.pt")
 
 
 def _send(messages: IO[str], **message: Any) -> None:

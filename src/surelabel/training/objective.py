@@ -70,6 +70,12 @@ class Objective:
     frozen_words: FrozenWords | None = None
     method: AddsTrainingLosses | None = None
 
+    @property
+    def is_mean_over_known(self) -> bool:
+        """Whether the objective is the mean of a loss over known targets, without other terms."""
+        is_mean = getattr(self.loss, "func", None) is _mean_of_objective_elements
+        return is_mean and not self.regularizers and self.method is None
+
     def __call__(self, scores: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Return two scalars: the loss of a batch, and the weighted sum of the regularizers.
 

@@ -50,6 +50,11 @@ class TrainingProcesses:
         """Whether there are several processes."""
         return self.part.count > 1
 
+    @property
+    def device(self) -> torch.device:
+        """Device of this process; the CPU if there is one process without Fabric."""
+        return torch.device("cpu") if self.fabric is None else self.fabric.device
+
     def any(self, value: bool) -> bool:
         """Return whether the value is True in at least one process."""
         return max(self.gather_numbers(int(value))) > 0
@@ -101,14 +106,10 @@ class TrainingProcesses:
 
     def average_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Replace the gradients by their means over the processes."""
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        if not self.exchanges or not gradients:
+        if not self.exchanges:
             return
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        flat = self.fabric.all_reduce(flat, reduce_op="mean")
-        sizes = [gradient.numel() for gradient in gradients]
-        for gradient, mean in zip(gradients, flat.split(sizes), strict=True):
-            gradient.copy_(mean.view_as(gradient))
+        for gradient in (p.grad for p in parameters if p.grad is not None):
+            gradient.copy_(self.fabric.all_reduce(gradient, reduce_op="mean"))
 
     @contextmanager
     def forward_pass(self, *key: int) -> Iterator[None]:
@@ -175,16 +176,17 @@ def split_training_batch(batch: Batch, count: int) -> list[Batch]:
     """Return ``count`` batches, each with some of the images of a batch, and all its captions."""
     if count == 1:
         return [batch]
-    return [
-        Batch(
-            select_feature_batch_rows(batch.features, rows),
-            batch.targets[rows],
-            batch.known[rows],
-            None if batch.weights is None else batch.weights[rows],
-            batch.texts,
-            batch.is_part,
-        )
-        for rows in torch.arange(len(batch.targets), device=batch.targets.device).tensor_split(
-            count
-        )
-    ]
+    every_row = torch.arange(len(batch.targets), device=batch.targets.device)
+    return [select_training_batch_rows(batch, rows) for rows in every_row.tensor_split(count)]
+
+
+def select_training_batch_rows(batch: Batch, rows: Tensor) -> Batch:
+    """Return a batch with the images in ``rows``, and all captions."""
+    return Batch(
+        select_feature_batch_rows(batch.features, rows),
+        batch.targets[rows],
+        batch.known[rows],
+        None if batch.weights is None else batch.weights[rows],
+        batch.texts,
+        batch.is_part,
+    )
