@@ -8,7 +8,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN)
 
 unexport PYTHONDONTWRITEBYTECODE # the suite starts many processes, which share compiled modules
 
-.PHONY: setup demo test check fix docs weights collection
+.PHONY: setup demo test kills check fix docs weights collection
 
 # Install the package and its tools, with the pinned versions, into .venv.
 setup: $(INSTALLED)
@@ -27,6 +27,11 @@ demo: $(INSTALLED)
 test: setup
 	$(BIN)/python -m pytest tests/cluster
 	$(BIN)/python -m pytest --numprocesses $(CORES) --ignore tests/cluster
+
+# Predict 20,000 images on a local Ray cluster whose processes are killed; then compare with a run without kills.
+kills: $(INSTALLED)
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+		timeout --kill-after 30 2400 $(BIN)/python benchmarks/cluster_kills.py "$$folder" --images 20000 --twin
 
 # All that is not a test: style, types, generated pages, the wheel.
 check: $(INSTALLED)

@@ -3,7 +3,8 @@
 FOLDER gets images of 96 pixels, which are written once, as tar archives of 10,000 images or with
 `--files` as files, and one image that kills the process that decodes it. `surelabel tag --cluster
 local` predicts all images. The script kills an actor, then the raylet, and after a resume the main
-process, and resumes again. It checks that each image is in exactly one part or in failed.parquet.
+process, and resumes again. It checks that each image is in exactly one part or in failed.parquet,
+and that at most four batches per worker were encoded again.
 With `--twin`, an uninterrupted run follows, and the rows and logits of both runs are compared.
 
 The peaks of RssAnon in `/proc/PID/status` are sampled every second. Finished steps are recorded in
@@ -27,6 +28,7 @@ from threading import Event, Thread
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from PIL import Image
 
 from surelabel.data import find_part_rows, read_failed_images, read_prediction_part
@@ -38,6 +40,7 @@ SAMPLE_SECONDS = 1.0
 KILL_SECONDS = 600.0  # for the end of a process after a kill
 LABELS = "lion,guitar,bicycle,dog,cat,apple,car,tree,house,boat"
 POISON = "poison.jpg"
+MAX_BATCHES = 4  # of each worker, which are encoded again
 # executed at the start of each Python process: the process that opens the image is killed
 POISON_HOOK = f"""
 import os, signal, sys
@@ -63,6 +66,7 @@ def main() -> None:
     bench.run_step("main process", "kills", kills=("main process",))
     bench.run_step("none", "kills", kills=())
     bench.check("kills")
+    bench.check_repeated_images()
     if options.twin:
         bench.run_step("uninterrupted", "twin", kills=())
         bench.compare_runs()
@@ -119,6 +123,7 @@ class KillBenchmark:
         wait_for_end_of_ray(memory.pids)
         text = (self.folder / f"{out}-{name}.stderr").read_text()
         repeated = re.search(r"([\d,]+) encoded again", text)
+        workers = re.search(r"with ([\d,]+) worker", text)
         record = {
             "step": name,
             "exit code": code,
@@ -126,6 +131,7 @@ class KillBenchmark:
             "seconds": round(time.time() - start, 1),
             "parts before": n_before,
             "encoded again": int(repeated[1].replace(",", "")) if repeated else None,
+            "workers": int(workers[1].replace(",", "")) if workers else None,
             "speed": (re.findall(r"([\d,]+) per second", text) or [None])[-1],
             "peaks": memory.stop(),
         }
@@ -134,8 +140,10 @@ class KillBenchmark:
         print(json.dumps(record), flush=True)
         if not kills and code:
             raise SystemExit(f"{name}: exit code {code}; {text[-2000:]}")
-        if kills[-1:] == ("raylet",) and not code:
-            raise SystemExit("the run did not end with an error after the raylet was killed")
+        if kills[-1:] == ("raylet",):
+            errors = [line for line in text.splitlines() if line.startswith("Error: ")]
+            if code != 1 or len(errors) > 1 or "Traceback" in text:  # Ray can end the process
+                raise SystemExit(f"a killed raylet must end the run in one line: {code} {text}")
 
     def steps(self) -> list[dict[str, Any]]:
         """Return the finished steps."""
@@ -150,6 +158,19 @@ class KillBenchmark:
         assert np.array_equal(everything, np.arange(self.n_images + 1)), "an image is missing"
         assert [Path(image.path).name for image in failed.images] == [POISON], failed.images
         print(f"{out}: {len(rows):,} images once each; failed: {failed.images[0]}", flush=True)
+
+    def check_repeated_images(self) -> None:
+        """Check that at most four batches per worker were encoded again in all steps."""
+        last = next(step for step in self.steps() if step["step"] == "none")
+        parts = (self.folder / "kills").glob("part-*")
+        batch_size = max(pq.read_metadata(part).num_rows for part in parts)
+        limit = MAX_BATCHES * last["workers"] * batch_size
+        assert last["encoded again"] <= limit, (last["encoded again"], limit)
+        print(
+            f"images encoded again: {last['encoded again']:,} of at most {limit:,} = {MAX_BATCHES} "
+            f"batches x {last['workers']} workers x {batch_size:,} images",
+            flush=True,
+        )
 
     def compare_runs(self) -> None:
         """Check that two runs have the same rows, and logits that differ by at most 1e-5."""

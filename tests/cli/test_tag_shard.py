@@ -61,6 +61,4 @@ def test_selected_labels_are_in_the_parts(home, run):
     np.testing.assert_array_equal(found.thresholds, expected.thresholds)
     other = run(*LINE, "--shard", "1/2", "--top-k", "3", "--out", "out")
     assert other.code == 1
-    assert (
-        "another run: threshold (0.25, not None) and --top-k (2, not 3) differ. Give" in other.err
-    )
+    assert "a run with --threshold 0.25 (not none) and --top-k 2 (not 3). Give" in other.err

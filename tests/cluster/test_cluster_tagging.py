@@ -11,7 +11,7 @@ import pytest
 from surelabel.cluster.cluster_tagging import images_per_part, tag_on_cluster
 from surelabel.cluster.part_writer import WORK_FOLDER, BatchReport
 from surelabel.data import find_part_rows, read_failed_images, read_predictions
-from surelabel.errors import DataError, InputError
+from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.recognizer import Recognizer
 
 
@@ -77,9 +77,10 @@ def test_a_killed_actor_is_replaced_and_no_image_is_lost(cluster, recognizer, im
     thread = Thread(target=kill_first_actor, daemon=True)
     thread.start()
     readable = [path for path in images if "poison" not in path]
-    tag_on_cluster(recognizer, readable, tmp_path, batch_size=40, workers=1)
+    result = tag_on_cluster(recognizer, readable, tmp_path, batch_size=40, workers=1)
     thread.join()
     assert pids
+    assert 0 < result.n_repeated <= 80  # Ray Data chooses batches of at most 40; perhaps two
     assert len(find_part_rows(tmp_path)) == len(readable) - 1
 
 
@@ -97,8 +98,17 @@ def actor_pids():
 
 def test_a_folder_of_another_recognizer_is_refused(folder, images):
     other = Recognizer.zero_shot("tiny-vit", ["cat"])
-    with pytest.raises(DataError, match="recognizer and labels"):
+    with pytest.raises(DataError, match="a run with another recognizer and other labels"):
         tag_on_cluster(other, images, folder)
+
+
+def test_a_refused_address_leaves_no_folder(recognizer, images, tmp_path, monkeypatch):
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(ConfigError, match="must be the address of a running Ray cluster"):
+        tag_on_cluster(recognizer, images, tmp_path / "out", address="127.0.0.1:1")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_with_other_files_is_refused(recognizer, images, tmp_path):
@@ -120,5 +130,5 @@ def test_parts_are_smaller_for_few_images(recognizer):
 
 
 def test_a_report_is_read_from_its_text():
-    report = BatchReport(3, 0, 0.5, 1.5, [7], [["a.jpg", "damaged"]], 1)
+    report = BatchReport(3, 0.5, 1.5, [7], [["a.jpg", "damaged"]], 1)
     assert BatchReport.from_text(report.as_column()["report"][0]) == report

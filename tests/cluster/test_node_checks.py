@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from surelabel.cluster import node_checks
 from surelabel.cluster.node_checks import check_node_reports, check_nodes, versions_of_packages
 from surelabel.errors import ConfigError, DataError
 
@@ -30,3 +31,21 @@ def test_the_nodes_of_a_local_cluster_pass_and_no_file_remains(cluster, tmp_path
     check_nodes(tmp_path)
     assert not list(tmp_path.iterdir())
     assert set(versions_of_packages()) == set(VERSIONS)
+
+
+def test_after_an_error_a_missing_folder_is_missing_again(cluster, tmp_path, monkeypatch):
+    versions = versions_of_packages() | {"ray": "0.1"}
+    monkeypatch.setattr(node_checks, "versions_of_packages", lambda: versions)
+    with pytest.raises(ConfigError, match=r"must have ray 0\.1"):
+        check_nodes(tmp_path / "new" / "out")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match=r"must have ray 0\.1"):
+        check_nodes(tmp_path / "empty")
+    assert (tmp_path / "empty").is_dir()
+
+
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"out cannot be written: Not a directory\. Give another"):
+        check_nodes(tmp_path / "file" / "out")

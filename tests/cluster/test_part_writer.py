@@ -14,13 +14,18 @@ def test_batches_with_the_same_first_row_have_different_names():
     assert all(name.startswith("000000000003-") for name in names)
 
 
-def test_started_batches_are_counted_once(tmp_path):
+def test_batches_of_an_earlier_attempt_are_counted_once(tmp_path):
     assert count_repeated_images(tmp_path) == 0
+    start_attempt(tmp_path)
     for name in ("000000000000-aaaaaaaa-64", "000000000064-bbbbbbbb-10"):
         (tmp_path / WORK_FOLDER / "started" / name).touch()
-    assert count_repeated_images(tmp_path) == 74
-    assert count_repeated_images(tmp_path) == 74
-    assert count_repeated_images(tmp_path, 6) == 80
+    assert count_repeated_images(tmp_path) == 0
+    for _ in range(2):
+        start_attempt(tmp_path)
+        assert count_repeated_images(tmp_path) == 74
+    (tmp_path / WORK_FOLDER / "started" / "000000000000-aaaaaaaa-64").touch()
+    start_attempt(tmp_path)
+    assert count_repeated_images(tmp_path) == 74 + 64
 
 
 def test_each_attempt_has_another_token(tmp_path):

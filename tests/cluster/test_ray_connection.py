@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from surelabel.cluster import ray_connection
 from surelabel.cluster.ray_connection import (
     check_ray_is_installed,
     connect_to_ray,
@@ -51,6 +52,15 @@ def test_an_address_that_does_not_answer_is_refused():
         unused.bind(("127.0.0.1", 0))  # not listening, so a connection is refused
         with pytest.raises(ConfigError, match="got no answer: Connection refused"):
             connect(f"127.0.0.1:{unused.getsockname()[1]}")
+
+
+@pytest.mark.usefixtures("_not_connected")
+def test_a_server_that_is_not_ray_is_refused(monkeypatch):
+    monkeypatch.setattr(ray_connection, "HEALTH_SECONDS", 3.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:  # accepts connections, never answers
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ConfigError, match="got no answer of a cluster of this version"):
+            connect(address)
 
 
 @pytest.mark.usefixtures("_not_connected")

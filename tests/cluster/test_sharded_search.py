@@ -7,13 +7,12 @@ import sys
 import numpy as np
 import pytest
 
-from surelabel.errors import InputError
 from surelabel.records import Predictions
 from surelabel.retrieval import Index
 
 pytest.importorskip("ray")
 
-from surelabel.cluster.sharded_search import ClusterIndex, IndexHolder
+from surelabel.cluster.sharded_search import IndexHolder
 
 NAMES = ["apple", "fork", "knife"]
 TIME_LIMIT = 240  # seconds
@@ -42,7 +41,8 @@ from surelabel.errors import SurelabelError
 with open_cluster_index(["a", "b", "c"]) as index:
     hits = index.search("fork & !knife", 12)
     lines = []
-    for query, folders in (("fokr", None), ("fork", ["a", "none"]), ("fork", ["a", "a"])):
+    for query, folders in (("fokr", None), ("fork", ["a", "none"]), ("fork", ["a", "a"]),
+                           ("fork", ["a", "one"])):
         try:
             if folders is None:
                 index.search(query)
@@ -64,14 +64,14 @@ print(json.dumps([[vars(hit) for hit in hits], lines, len(index)]))
     hits, errors, n_images = json.loads(done.stdout)
     assert hits == [vars(hit) for hit in Index.open(tmp_path / "one").search("fork & !knife", 12)]
     assert n_images == 30
-    assert [name for name, _ in errors] == ["UnknownName", "DataError", "InputError"]
+    assert [name for name, _ in errors] == ["UnknownName", "DataError", "InputError", "DataError"]
+    assert "00.jpg is in" in errors[3][1]
+    assert "one of 7 such images" in errors[3][1]
     assert all("\n" not in text for _, text in errors)
 
 
-def test_an_actor_returns_errors_and_the_descriptions_are_compared(tmp_path):
+def test_an_actor_returns_errors_and_descriptions(tmp_path):
     write_indexes(tmp_path)
     assert "none" in str(IndexHolder(str(tmp_path / "none"), None).call("description"))
     description = IndexHolder(str(tmp_path / "a"), None).call("description")
     assert (description.n_images, description.names) == (7, tuple(NAMES))
-    with pytest.raises(InputError, match="Each index must be given once"):
-        ClusterIndex(lambda method, arguments: [], [description, description])

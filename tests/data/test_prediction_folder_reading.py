@@ -14,12 +14,14 @@ from surelabel.data import (
     describe_prediction_run,
     is_prediction_file,
     open_prediction_folder,
+    open_predictions,
     prediction_folder_blocks,
     read_predictions,
     write_failed_images,
     write_prediction_part,
     write_predictions,
 )
+from surelabel.data.prediction_parts import read_prediction_part
 from surelabel.errors import DataError, NoReadableImage
 from surelabel.records import Predictions, SkippedImage
 
@@ -172,6 +174,38 @@ def test_a_folder_in_which_all_images_failed_is_an_error(tmp_path):
     write_folder(tmp_path, random_predictions(3), [], failed=[0, 1, 2])
     with pytest.raises(NoReadableImage, match=r"none of 3 is; the first: images/00000.jpg: reason"):
         read_predictions(tmp_path)
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_parts_without_images_have_the_widths_and_kinds_of_the_others(tmp_path, vectors):
+    predictions = random_predictions(4, vectors=vectors)
+    folder = tmp_path / "out"
+    write_folder(folder, predictions, [[], [1, 0], [], [2]], failed=[3])
+    expected = replace(
+        take(predictions, range(3)), skipped=(SkippedImage("images/00003.jpg", "reason 3"),)
+    )
+    _, empty = read_prediction_part(folder / "part-000.parquet", run_of(predictions))
+    none = take(predictions, [])
+    check_equal(empty, none)
+    for found in (read_predictions(folder), open_predictions(folder).read()):
+        check_equal(found, expected)
+        assert found.hashes == expected.hashes
+        np.testing.assert_array_equal(found.features, expected.features)
+    assert list(empty.hashes) == []
+    assert (empty.features is None) == (not vectors)
+    if vectors:
+        np.testing.assert_array_equal(empty.features, none.features, strict=True)
+
+
+@pytest.mark.parametrize("parts", [[], [[]]])
+@pytest.mark.parametrize("n_images", [0, 2])
+def test_a_folder_without_predictions_is_one_error_however_it_is_read(tmp_path, parts, n_images):
+    folder = tmp_path / "out"
+    write_folder(folder, random_predictions(n_images, vectors=True), parts, failed=range(n_images))
+    for read in (read_predictions, open_predictions):
+        with pytest.raises(NoReadableImage, match=f"must be predicted; none of {n_images} is"):
+            read(folder)
+    assert list(prediction_folder_blocks(folder)) == []
 
 
 def test_a_part_with_other_columns_is_damaged(tmp_path):

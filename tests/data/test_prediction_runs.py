@@ -1,9 +1,11 @@
 import json
+import re
 import threading
 
 import pytest
 
 from surelabel.data import (
+    check_prediction_folder,
     describe_prediction_run,
     is_prediction_folder,
     open_prediction_folder,
@@ -11,6 +13,7 @@ from surelabel.data import (
 )
 from surelabel.errors import DataError
 
+OPTIONS = {"shards": 3, "block_size": 1, "threshold": (0.5, 0.25)}
 PATHS = ["a.jpg", "b.jpg", "caf\udce9.jpg"]
 
 
@@ -20,7 +23,7 @@ def run_of(**changes):
         "labels": ["lion", "rocket"],
         "calibration": "platt",
         "images": PATHS,
-        "options": {"shards": 3, "threshold": (0.5, 0.25)},
+        "options": OPTIONS,
     }
     return describe_prediction_run(**arguments | changes)
 
@@ -36,30 +39,47 @@ def test_a_new_folder_contains_the_description_of_its_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "names"),
+    ("changes", "differences"),
     [
-        ({"recognizer": "ffff"}, "recognizer"),
-        ({"labels": ["lion"], "recognizer": "ffff"}, "recognizer and labels"),
-        ({"images": PATHS[::-1]}, "images"),
-        ({"images": PATHS[:2]}, "n_images and images"),
-        ({"calibration": None}, "calibration"),
-        ({"options": {"shards": 4, "threshold": [0.5, 0.25]}}, r"shards \(3, not 4\)"),
-        ({"options": {"shards": 3}}, r"threshold \(\[0.5, 0.25\], not None\)"),
+        ({"recognizer": "ffff"}, "another recognizer"),
+        ({"labels": ["lion"], "recognizer": "ffff"}, "another recognizer and other labels"),
+        ({"images": PATHS[::-1]}, "other images or another order of images"),
+        ({"images": PATHS[:2]}, "3 images (not 2)"),
+        ({"calibration": None}, "another calibration"),
+        ({"options": OPTIONS | {"shards": 4, "block_size": 2}}, "number of shards 3 (not 4)"),
+        ({"options": OPTIONS | {"block_size": 2}}, "block size 1 (not 2)"),
+        ({"options": OPTIONS | {"threshold": None}}, "--threshold [0.5, 0.25] (not none)"),
+        ({"options": OPTIONS | {"threshold": [0.5] * 20}}, "another --threshold"),
+        ({"options": OPTIONS | {"max_image_memory": 9}}, "--max-image-memory none (not 9)"),
+        ({"options": {"has_vectors": False}}, "--shard (not --cluster)"),
     ],
 )
-def test_another_run_is_refused_and_its_differences_are_named(tmp_path, changes, names):
+def test_another_run_is_refused_and_its_differences_are_named(tmp_path, changes, differences):
     open_prediction_folder(tmp_path, run_of())
     assert run_of(**changes).digest != run_of().digest
-    with pytest.raises(DataError, match=rf"predictions of another run: {names} differ\. Give the"):
-        open_prediction_folder(tmp_path, run_of(**changes))
+    message = re.escape(f"predictions of a run with {differences}. Give the same")
+    for check in (open_prediction_folder, check_prediction_folder):
+        with pytest.raises(DataError, match=message):
+            check(tmp_path, run_of(**changes))
+
+
+def test_a_folder_of_a_cluster_is_refused_for_shards(tmp_path):
+    open_prediction_folder(tmp_path, run_of(options={"has_vectors": True}))
+    with pytest.raises(DataError, match=r"run with --cluster \(not --shard\)\. Give"):
+        open_prediction_folder(tmp_path, run_of())
 
 
 def test_a_run_of_another_version_is_refused(tmp_path):
     open_prediction_folder(tmp_path, run_of())
     stored = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps(stored | {"version": "0.0.1"}))
-    with pytest.raises(DataError, match="another run: version differ"):
+    with pytest.raises(DataError, match=r"a run with surelabel 0\.0\.1 \(not [0-9.a-z]+\)\. Give"):
         open_prediction_folder(tmp_path, run_of())
+
+
+def test_a_check_does_not_create_the_folder(tmp_path):
+    check_prediction_folder(tmp_path / "new" / "out", run_of())
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["index.json", "part-000.parquet"])
@@ -99,7 +119,7 @@ def test_processes_that_open_a_new_folder_together_agree(tmp_path):
         try:
             open_prediction_folder(tmp_path / "out", run_of(recognizer=f"{number % 2}"))
         except DataError as error:
-            errors.append((number % 2, "recognizer differ" in str(error)))
+            errors.append((number % 2, "another recognizer" in str(error)))
 
     threads = [threading.Thread(target=open_folder, args=(number,)) for number in range(8)]
     for thread in threads:

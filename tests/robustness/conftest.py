@@ -1,3 +1,4 @@
 """Files in this folder that are not collected."""
 
-collect_ignore = ["kills_of_shards.py"]  # imports its neighbour, as only a script can
+# these import a neighbour, as only scripts can
+collect_ignore = ["kills_of_shards.py", "kills_while_tagging.py"]

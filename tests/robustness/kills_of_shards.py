@@ -9,21 +9,16 @@ kills in about five minutes.
 """
 
 import argparse
-import contextlib
 import hashlib
-import os
 import shutil
-import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
-from kills_while_tagging import kill_after_or_wait
+from forked_commands import fork_command, kill_after_or_wait
 
-from surelabel.cli import main as surelabel
 from surelabel.config import Run
 from surelabel.data import collection, prediction_shards, read_predictions
 from surelabel.features import FeatureCache
@@ -33,30 +28,19 @@ N_IMAGES, N_SHARDS, BLOCK_SIZE = 24, 3, 4
 LABELS = ["lion", "guitar"]
 
 
+def set_block_size():
+    """Make blocks of four images."""
+    prediction_shards.BATCH_SIZE = BLOCK_SIZE
+
+
 def start_command(folder, *arguments):
-    """Start a command in a forked process, with blocks of four images and an empty cache."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
-        process = os.fork()
-    if process:
-        return process
-    try:
-        os.chdir(folder)
-        prediction_shards.BATCH_SIZE = BLOCK_SIZE
-        os.environ["SURELABEL_CACHE"] = tempfile.mkdtemp(dir=folder.parent)
-        shutil.copytree(folder.parent / "texts", os.environ["SURELABEL_CACHE"], dirs_exist_ok=True)
-        line = ["tag", "images", "--labels", ", ".join(LABELS), "--workers", "0", *arguments]
-        with (
-            open(folder.parent / "messages.txt", "a") as messages,
-            contextlib.redirect_stderr(messages),
-            contextlib.redirect_stdout(messages),
-        ):
-            surelabel(line, standalone_mode=False)
-        os._exit(0)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        os._exit(1)
+    """Start a process that tags the images of a folder with an empty cache."""
+    line = ["tag", "images", "--labels", ", ".join(LABELS), "--workers", "0", *arguments]
+    cache = tempfile.mkdtemp(dir=folder.parent)
+    shutil.copytree(folder.parent / "texts", cache, dirs_exist_ok=True)
+    return fork_command(
+        folder, line, cache=cache, messages=folder.parent / "messages.txt", prepare=set_block_size
+    )
 
 
 def start_shard(folder, number):

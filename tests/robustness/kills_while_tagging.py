@@ -11,85 +11,41 @@ Only kills of a running process count. The default is 1 kill of a run with `--ou
 """
 
 import argparse
-import contextlib
-import os
 import shutil
-import signal
-import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
+from forked_commands import fork_command, kill_after, kill_after_or_wait
 
-from surelabel.cli import main as surelabel
 from surelabel.config import Run
 from surelabel.data import collection, read_predictions
 from surelabel.features import FeatureCache
 from surelabel.recognizer import Recognizer, prediction_blocks
 
-N_IMAGES, BLOCK_SIZE, SECONDS_TO_EXIT = 16, 4, 10
+N_IMAGES, BLOCK_SIZE = 16, 4
 LABELS = ["lion", "guitar"]
 KINDS = ("tag", "tag --out")
 
 
+def set_block_size():
+    """Make blocks of four images."""
+    prediction_blocks.IMAGES_PER_BLOCK = BLOCK_SIZE
+
+
 def start_tagging(folder, kind, workers):
-    """Start a process that tags the images of a folder; its process group is its own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
-        process = os.fork()
-    if process:
-        return process
-    try:
-        os.setsid()
-        prediction_blocks.IMAGES_PER_BLOCK = BLOCK_SIZE
-        os.environ["SURELABEL_CACHE"] = str(folder / "cache")
-        os.chdir(folder)
-        out = ["--out", "tags.parquet"] if kind == "tag --out" else []
-        line = ["tag", "images", "--labels", ", ".join(LABELS), "--workers", str(workers), *out]
-        with (
-            open("messages.txt", "a") as messages,
-            contextlib.redirect_stderr(messages),
-            contextlib.redirect_stdout(messages),
-        ):
-            surelabel(line, standalone_mode=False)
-        os._exit(0)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        os._exit(1)
-
-
-def kill_after(process, seconds):
-    """Kill a process, unless it ends before; return whether the process was killed."""
-    time.sleep(seconds)
-    workers = child_processes(process)
-    os.kill(process, signal.SIGKILL)
-    _, status = os.waitpid(process, 0)
-    assert os.WIFSIGNALED(status) or status == 0, "the run failed"
-    deadline = time.monotonic() + SECONDS_TO_EXIT
-    while any(map(is_running, workers)):
-        assert time.monotonic() < deadline, "a worker process remains"
-        time.sleep(0.05)
-    return os.WIFSIGNALED(status)
-
-
-def child_processes(process):
-    """Return the numbers of the child processes, on Linux."""
-    try:
-        return Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except OSError:
-        return []
-
-
-def is_running(process):
-    """Return whether a process exists and is not a zombie."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    """Start a process that tags the images of a folder."""
+    out = ["--out", "tags.parquet"] if kind == "tag --out" else []
+    line = ["tag", "images", "--labels", ", ".join(LABELS), "--workers", str(workers), *out]
+    return fork_command(
+        folder,
+        line,
+        cache=folder / "cache",
+        messages=folder / "messages.txt",
+        prepare=set_block_size,
+    )
 
 
 def finished_blocks(folder):
@@ -144,15 +100,6 @@ def kill_outputs(folder, n_kills, random, seconds, expected):
         left = sorted(path.name for path in folder.iterdir())
         assert left == ["cache", "images", "messages.txt", "tags.parquet"], f"files remain: {left}"
     return kills, files, resumed
-
-
-def kill_after_or_wait(process, seconds, *, wait):
-    """Wait for the end of a process, or kill it; return whether the process was killed."""
-    if not wait:
-        return kill_after(process, seconds)
-    _, status = os.waitpid(process, 0)
-    assert status == 0, "the run failed"
-    return False
 
 
 def main():

@@ -34,14 +34,16 @@ from surelabel.cluster.worker_plan import READ_CPUS, WorkerPlan, plan_workers
 from surelabel.data import (
     FailedImages,
     PredictionRun,
+    check_prediction_folder,
     describe_prediction_run,
     find_part_rows,
+    is_prediction_folder,
     max_image_memory,
     open_prediction_folder,
     write_failed_images,
 )
 from surelabel.errors import DataError, InputError, SurelabelError
-from surelabel.files import escape_non_utf8_file_path
+from surelabel.files import atomic_file, escape_non_utf8_file_path
 from surelabel.progress import Progress
 from surelabel.records import SkippedImage
 
@@ -82,7 +84,6 @@ class ClusterTagging:
         """Return the numbers with those of a batch."""
         return replace(
             self,
-            n_repeated=self.n_repeated + report.n_repeated,
             decode_seconds=self.decode_seconds + report.decode_seconds,
             model_seconds=self.model_seconds + report.model_seconds,
         )
@@ -129,11 +130,13 @@ def tag_on_cluster(
     _check_cluster_counts(workers=workers, batch_size=batch_size)
     check_ray_is_installed()
     folder = Path(os.path.abspath(folder))
-    run = _open_run(recognizer, images, folder, has_vectors=has_vectors)
+    run = _describe_run(recognizer, images, has_vectors=has_vectors)
+    check_prediction_folder(folder, run)
     rows = np.arange(len(images)) if rows is None else rows
     missing = _missing_rows(folder, rows)
     result = ClusterTagging(folder, len(rows), len(rows) - len(missing))
     if not len(missing):
+        open_prediction_folder(folder, run)
         write_failed_images(folder, run, FailedImages(missing, []))
         return result
     tagger = Tagger(recognizer, has_vectors=has_vectors)
@@ -142,7 +145,7 @@ def tag_on_cluster(
         import ray
 
         check_nodes(folder)
-        result = replace(result, n_repeated=count_repeated_images(folder))
+        open_prediction_folder(folder, run)
         on_gpu = recognizer.encoder.device.type != "cpu"
         plan = plan_workers(ray.cluster_resources(), workers=workers, on_gpu=on_gpu)
         result = replace(result, workers=plan.workers)
@@ -161,7 +164,8 @@ def tag_on_cluster(
                 result = result.add(report)
                 failed = (SkippedImage(*reason) for reason in report.reasons)
                 failures |= dict(zip(report.rows, failed, strict=True))
-    return replace(result, failed=_write_failures(folder, run, rows, images, failures))
+    failed_images = _write_failures(folder, run, rows, images, failures)
+    return replace(result, n_repeated=count_repeated_images(folder), failed=failed_images)
 
 
 def images_per_part(recognizer: "Recognizer", n_images: int, workers: int) -> int:
@@ -256,7 +260,7 @@ class _ClusterRun:
     def _write_manifest(self, rows: npt.NDArray[np.int64], batch_size: int) -> Path:
         manifest = self.folder / WORK_FOLDER / "manifest.parquet"
         schema = pa.schema({"row": pa.int64(), "path": pa.string()})
-        with pq.ParquetWriter(manifest, schema) as writer:
+        with atomic_file(manifest) as temporary, pq.ParquetWriter(temporary, schema) as writer:
             for start in range(0, len(rows), max(batch_size, 8192)):
                 some = rows[start : start + max(batch_size, 8192)]
                 paths = [escape_non_utf8_file_path(self.images[row]) for row in some]
@@ -271,24 +275,22 @@ def _with_decoders(tagger: Tagger, decoders: int) -> Tagger:
     return other
 
 
-def _open_run(
-    recognizer: "Recognizer", images: Sequence[str], folder: Path, *, has_vectors: bool
+def _describe_run(
+    recognizer: "Recognizer", images: Sequence[str], *, has_vectors: bool
 ) -> PredictionRun:
-    """Return the run of a folder, after creating or checking the folder."""
-    run = describe_prediction_run(
+    return describe_prediction_run(
         recognizer.fingerprint,
         recognizer.names,
         recognizer.calibrated_on,
         images,
         {"max_image_memory": max_image_memory(), "has_vectors": has_vectors},
     )
-    open_prediction_folder(folder, run)
-    (folder / WORK_FOLDER).mkdir(exist_ok=True)
-    return run
 
 
 def _missing_rows(folder: Path, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the rows that are in no part, in the given order."""
+    """Return the rows that are in no part, in the given order; all rows if there is no folder."""
+    if not is_prediction_folder(folder):
+        return rows
     return rows[~np.isin(rows, find_part_rows(folder).rows)]
 
 

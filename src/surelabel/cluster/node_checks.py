@@ -2,7 +2,8 @@
 
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,15 @@ def check_nodes(folder: Path) -> None:
     """Check that each node has the packages of this machine and sees a folder.
 
     Args:
-        folder: Existing folder, in which a temporary file is written.
+        folder: Folder, in which a temporary file is written. A missing folder is created; after an
+            error, it is deleted again.
 
     Raises:
         ConfigError: If a node has other versions of surelabel, Ray or Python, or does not answer.
-        DataError: If a node does not see the folder.
+        DataError: If a node does not see the folder, or the folder cannot be written.
     """
-    probe = folder / f".probe-{secrets.token_hex(8)}"
-    probe.touch()
-    try:
-        reports = _reports_of_nodes(probe)
-    finally:
-        probe.unlink()
-    check_node_reports(reports, versions_of_packages(), folder)
+    with _temporary_file_in(folder) as probe:
+        check_node_reports(_reports_of_nodes(probe), versions_of_packages(), folder)
 
 
 def versions_of_packages() -> dict[str, str]:
@@ -66,6 +63,29 @@ def check_node_reports(
                 f"The folder {folder} must be one that all nodes of the cluster see; "
                 f"{report['host']} does not see it. Give a folder of a network file system."
             )
+
+
+@contextmanager
+def _temporary_file_in(folder: Path) -> Iterator[Path]:
+    """Yield a new file, and delete it; after an error, delete the folder if it was missing."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    probe = folder / f".probe-{secrets.token_hex(8)}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        yield probe
+    except BaseException as error:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+        for path in missing:
+            with suppress(OSError):  # not empty
+                path.rmdir()
+        if isinstance(error, OSError):
+            raise DataError(
+                f"{folder} cannot be written: {error.strerror}. Give another folder."
+            ) from error
+        raise
+    probe.unlink()
 
 
 def _reports_of_nodes(probe: Path) -> list[dict[str, Any]]:

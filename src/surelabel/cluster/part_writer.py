@@ -3,8 +3,8 @@
     FOLDER/cluster/
         attempt                  token of the process that runs or resumed the run last
         manifest.parquet         row and path of each image that was not predicted yet
-        repeated                 number of images that were encoded again
         started/NAME-N           empty file of a batch of N images, started and not written
+        repeated/NAME-N-TOKEN    empty file of a batch of N images that was encoded again, at most
 
 A batch has the same name in each attempt. Therefore a batch that is predicted again, because its
 actor was killed after writing the part, replaces its own part.
@@ -30,6 +30,7 @@ from surelabel.files import atomic_file
 from surelabel.records import SkippedImage
 
 WORK_FOLDER = "cluster"  # of the manifest and the started batches, inside the folder of predictions
+STARTED, REPEATED = "started", "repeated"  # folders in the work folder
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class BatchReport:
 
     Attributes:
         n_images: Number of images of the batch.
-        n_repeated: Number of images that had been encoded before and were not written.
         decode_seconds: Time spent decoding, in seconds.
         model_seconds: Time spent in the encoder, in seconds.
         rows: Rows of the images that could not be predicted.
@@ -47,7 +47,6 @@ class BatchReport:
     """
 
     n_images: int
-    n_repeated: int
     decode_seconds: float
     model_seconds: float
     rows: Sequence[int]
@@ -103,10 +102,8 @@ class PartWriter:
         rows = np.asarray(batch["row"], dtype=np.int64)
         name = name_of_batch(rows)
         if (self._folder / f"part-{name}.parquet").exists():  # written by a killed actor
-            return self._report(len(rows), 0)
-        started = self._folder / WORK_FOLDER / "started" / f"{name}-{len(rows)}"
-        n_repeated = len(rows) * started.exists()
-        started.touch()
+            return self._report(len(rows))
+        started = _start_batch(self._folder, f"{name}-{len(rows)}")
         predict = self._tagger.predict_one_by_one if self._one_by_one else self._tagger.predict
         paths = [str(path) for path in batch["path"]]
         tagged = predict(paths)
@@ -121,9 +118,7 @@ class PartWriter:
         stats = None if predictions is None else predictions.encoding_stats
         seconds = (stats.decode_seconds, stats.model_seconds) if stats else (0.0, 0.0)
         is_failed = ~np.isin(np.arange(len(rows)), tagged.positions)
-        return self._report(
-            len(rows), n_repeated, *seconds, rows[is_failed].tolist(), tagged.skipped
-        )
+        return self._report(len(rows), *seconds, rows[is_failed].tolist(), tagged.skipped)
 
     def _check_attempt(self) -> None:
         """Check that no other process resumed the run meanwhile.
@@ -140,7 +135,6 @@ class PartWriter:
     def _report(
         self,
         n_images: int,
-        n_repeated: int,
         decode_seconds: float = 0.0,
         model_seconds: float = 0.0,
         rows: Sequence[int] = (),
@@ -148,7 +142,7 @@ class PartWriter:
     ) -> dict[str, npt.NDArray[Any]]:
         reasons = [(image.path, image.reason) for image in skipped]
         return BatchReport(
-            n_images, n_repeated, decode_seconds, model_seconds, rows, reasons, os.getpid()
+            n_images, decode_seconds, model_seconds, rows, reasons, os.getpid()
         ).as_column()
 
 
@@ -169,37 +163,59 @@ def name_of_batch(rows: npt.NDArray[np.int64]) -> str:
 def start_attempt(folder: Path) -> str:
     """Write and return a token, so that actors of a killed main process write no more parts.
 
+    The batches that an earlier attempt had started and not written count as repeated.
+
+    Args:
+        folder: Folder of the predictions.
+
+    Raises:
+        DataError: If the folder cannot be written.
+    """
+    file, token = _attempt_file(folder), secrets.token_hex(8)
+    with atomic_file(file) as temporary:
+        temporary.write_text(token)
+        for name in (STARTED, REPEATED):
+            file.with_name(name).mkdir(exist_ok=True)
+    for started in file.with_name(STARTED).iterdir():
+        with suppress(OSError):  # written meanwhile by an actor of the earlier attempt
+            started.rename(_repeated_file(folder, started.name))
+    return token
+
+
+def count_repeated_images(folder: Path) -> int:
+    """Return the number of images that were encoded again, at most, in all attempts of a run.
+
     Args:
         folder: Folder of the predictions.
     """
-    file, token = _attempt_file(folder), secrets.token_hex(8)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(file) as temporary:
-        temporary.write_text(token)
-    return token
+    repeated = folder / WORK_FOLDER / REPEATED
+    if not repeated.is_dir():
+        return 0
+    return sum(int(file.name.split("-")[2]) for file in repeated.iterdir())
+
+
+def _start_batch(folder: Path, name: str) -> Path:
+    """Create and return the file of a started batch; a batch that was started before is repeated.
+
+    Raises:
+        DataError: If the folder cannot be written.
+    """
+    started = folder / WORK_FOLDER / STARTED / name
+    try:
+        if started.exists():
+            _repeated_file(folder, name).touch()
+        started.touch()
+    except OSError as error:
+        raise DataError(
+            f"{started} cannot be written: {error.strerror}. Delete other files, then run the "
+            "same command again."
+        ) from error
+    return started
+
+
+def _repeated_file(folder: Path, name: str) -> Path:
+    return folder / WORK_FOLDER / REPEATED / f"{name}-{secrets.token_hex(4)}"
 
 
 def _attempt_file(folder: Path) -> Path:
     return folder / WORK_FOLDER / "attempt"
-
-
-def count_repeated_images(folder: Path, n_images: int = 0) -> int:
-    """Return the number of images that were encoded again, at most, in all attempts of a run.
-
-    The batches that an interrupted attempt had started and not written are added once.
-
-    Args:
-        folder: Folder of the predictions.
-        n_images: Number of images to add.
-    """
-    started = folder / WORK_FOLDER / "started"
-    total = folder / WORK_FOLDER / "repeated"
-    started.mkdir(parents=True, exist_ok=True)
-    files = list(started.iterdir())
-    n_images += sum(int(file.name.rpartition("-")[2]) for file in files)
-    n_images += int(total.read_text()) if total.exists() else 0
-    with atomic_file(total) as temporary:
-        temporary.write_text(str(n_images))
-    for file in files:
-        file.unlink()
-    return n_images

@@ -3,16 +3,16 @@
 import logging
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from surelabel.cluster.ray_folders import temporary_ray_folder
 from surelabel.errors import ConfigError, MissingPart
 
 CONNECT_SECONDS = 10.0  # for a connection to the address of a cluster
@@ -114,19 +114,15 @@ def _ray_log_folder(address: str) -> Iterator[Path]:
         ConfigError: If the path is too long.
     """
     parent = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
-    with suppress(OSError):
-        os.makedirs(parent, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="ray-", dir=parent)
-    try:
-        if len(os.fsencode(folder)) + SOCKET_SUFFIX > MAX_SOCKET_PATH and address == "local":
+    with temporary_ray_folder(parent) as folder:
+        n_bytes = len(os.fsencode(folder)) + SOCKET_SUFFIX
+        if n_bytes > MAX_SOCKET_PATH and address == "local":
             raise ConfigError(
                 f"Ray needs a folder for its files with a path of at most "
                 f"{MAX_SOCKET_PATH - SOCKET_SUFFIX} bytes; got {folder}. Set RAY_TMPDIR to a "
                 "folder with a shorter path, such as /tmp."
             )
-        yield Path(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        yield folder
 
 
 @contextmanager
@@ -158,6 +154,8 @@ def _silence_ray_loggers() -> None:
     """Discard messages of Ray, also those of nodes, which Ray prints on standard output."""
     import ray._private.worker
 
+    # `log_to_driver=False` does not apply to errors of nodes: a thread of Ray prints all of them
+    # on standard output, and no public setting prevents this.
     ray._private.worker._worker_logs_enabled = False
     for name in ("ray", "ray.data", "ray._private", "ray._private.worker"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -182,8 +180,9 @@ def _check_address(address: str) -> None:
             check, check=True, timeout=HEALTH_SECONDS, capture_output=True, stdin=subprocess.DEVNULL
         )
     except (OSError, OverflowError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "strerror", None) or "it is no Ray cluster of this version"
+        reason = getattr(error, "strerror", None)
+        answer = f"no answer: {reason}" if reason else "no answer of a cluster of this version"
         raise ConfigError(
-            f"--cluster {address} must be the address of a running Ray cluster; got no answer: "
-            f"{reason}. Start one with `ray start --head`, or give --cluster local."
+            f"--cluster {address} must be the address of a running Ray cluster; got {answer}. "
+            "Start one with `ray start --head`, or give --cluster local."
         ) from error

@@ -2,9 +2,10 @@
 
 import os
 import pickle
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ from surelabel.cluster.tagging_process import TaggingProcess, TaggingSettings
 from surelabel.data import max_image_memory
 from surelabel.data.prediction_writing import prediction_parquet_table
 from surelabel.errors import DataError, InputError
-from surelabel.records import EncodingStats, Predictions, SkippedImage
+from surelabel.recognizer.prediction_joining import join_prediction_blocks
+from surelabel.records import Predictions, SkippedImage
 
 if TYPE_CHECKING:
     from surelabel.recognizer import Recognizer
@@ -144,7 +146,10 @@ class Tagger:
             blocks.append(answer)
             positions += [position] * len(answer)
             skipped += answer.skipped
-        predictions = _concatenate_predictions(blocks) if blocks else None
+        predictions = None
+        if blocks:
+            folder = Path(tempfile.gettempdir())
+            predictions = join_prediction_blocks(iter(blocks), n_images=len(paths), folder=folder)
         return TaggedImages(predictions, np.array(positions, dtype=np.int64), tuple(skipped))
 
     def close(self) -> None:
@@ -186,29 +191,3 @@ def _positions_of_predicted_images(
         if len(positions) < len(predictions) and predictions.paths[len(positions)] == path:
             positions.append(position)
     return np.array(positions, dtype=np.int64)
-
-
-def _concatenate_predictions(blocks: Sequence[Predictions]) -> Predictions:
-    """Return the predictions of blocks of one recognizer as one block."""
-    first = blocks[0]
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(block, name) for block in blocks])
-        for name in ("scores", "logits", "features")
-        if getattr(first, name) is not None
-    }
-    has_hashes = any(block.hashes is not None for block in blocks)
-    return replace(
-        first,
-        **arrays,
-        paths=[path for block in blocks for path in block.paths],
-        hashes=[text for block in blocks for text in block.hashes or ()] if has_hashes else None,
-        skipped=tuple(image for block in blocks for image in block.skipped),
-        encoding_stats=_sum_of_encoding_stats(blocks),
-    )
-
-
-def _sum_of_encoding_stats(blocks: Sequence[Predictions]) -> EncodingStats:
-    stats = [block.encoding_stats for block in blocks if block.encoding_stats is not None]
-    return EncodingStats(
-        0, sum(s.decode_seconds for s in stats), sum(s.model_seconds for s in stats)
-    )

@@ -59,6 +59,7 @@ from surelabel.data.prediction_parts import (
 )
 from surelabel.data.prediction_runs import (
     PredictionRun,
+    check_prediction_folder,
     describe_prediction_run,
     is_prediction_folder,
     open_prediction_folder,
@@ -134,6 +135,7 @@ __all__ = [
     "add_labels_to_scores",
     "align_to_vocabulary",
     "blocks_of_image_shard",
+    "check_prediction_folder",
     "check_prediction_folder_is_complete",
     "check_predictions_suffix",
     "check_sidecars",

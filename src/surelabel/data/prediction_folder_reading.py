@@ -87,9 +87,10 @@ def check_prediction_folder_is_complete(folder: str | Path) -> None:
         )
     failed = read_failed_images(folder)
     if len(failed) == n_images and not len(find_part_rows(folder)):
-        reason = f"; the first: {failed.images[0].path}: {failed.images[0].reason}" * bool(n_images)
+        reasons = [f"; the first: {image.path}: {image.reason}" for image in failed.images[:1]]
         raise NoReadableImage(
-            f"At least one image of {folder} must be predicted; none of {n_images} is{reason}.",
+            f"At least one image of {folder} must be predicted; none of {n_images} "
+            f"is{''.join(reasons)}.",
             failed.images,
         )
 

@@ -3,13 +3,14 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from surelabel.counts import format_count
 from surelabel.errors import DataError
 from surelabel.file_locks import lock_path
 from surelabel.file_readers import read_json
@@ -19,6 +20,17 @@ from surelabel.leftover_files import delete_leftovers_in
 RUN_FILE_OF_FOLDER = "run.json"
 MAX_CHANGE_LENGTH = 40  # characters of the values of an option in a message
 FOLDER_FORMAT = "surelabel prediction folder 1"
+
+_OPTION_TERMS = {
+    "block_size": "block size",
+    "has_vectors": "image vectors",
+    "max_image_memory": "--max-image-memory",
+    "shards": "number of shards",
+    "threshold": "--threshold",
+    "top_k": "--top-k",
+    "uncertainty": "--uncertainty",
+}
+_OPTIONS_OF_ONE_COMMAND = {"block_size", "has_vectors", "threshold", "top_k", "uncertainty"}
 
 
 @dataclass(frozen=True)
@@ -123,13 +135,27 @@ def open_prediction_folder(folder: str | Path, run: PredictionRun) -> None:
     with suppress(OSError):  # writing the run file raises the error
         target.mkdir(parents=True, exist_ok=True)
     with lock_path(target / ".open"):
-        if (target / RUN_FILE_OF_FOLDER).exists():
-            _check_same_prediction_run(folder, read_prediction_run(folder), run)
-        else:
-            _check_no_other_files(folder)
+        check_prediction_folder(folder, run)
+        if not (target / RUN_FILE_OF_FOLDER).exists():
             with atomic_file(target / RUN_FILE_OF_FOLDER) as temporary:
                 temporary.write_text(json.dumps(run._as_json(), indent=1), encoding="utf-8")
     delete_leftovers_in(target)
+
+
+def check_prediction_folder(folder: str | Path, run: PredictionRun) -> None:
+    """Check that a folder is missing, empty or a folder of predictions of the same run.
+
+    Args:
+        folder: Folder of the predictions, which is neither created nor changed.
+        run: Description of the run.
+
+    Raises:
+        DataError: If the folder contains the parts of another run or other files, or is a file.
+    """
+    if Path(folder, RUN_FILE_OF_FOLDER).exists():
+        _check_same_prediction_run(folder, read_prediction_run(folder), run)
+    else:
+        _check_no_other_files(folder)
 
 
 def read_prediction_run(folder: str | Path) -> PredictionRun:
@@ -168,34 +194,60 @@ def _check_same_prediction_run(
     Raises:
         DataError: If it belongs to another run; the message names the differences.
     """
-    first, second = asdict(stored), asdict(run)
-    names = [name for name in first if name != "options" and first[name] != second[name]]
-    keys = sorted({*stored.options, *run.options})
-    pairs = {key: (stored.options.get(key), run.options.get(key)) for key in keys}
-    names += [
-        f"{key}{_describe_change(*pair)}" for key, pair in pairs.items() if pair[0] != pair[1]
-    ]
-    if names:
+    differences = [*_describe_other_contents(stored, run), *_describe_other_options(stored, run)]
+    if differences:
         raise DataError(
-            f"{folder} contains the predictions of another run: {' and '.join(names)} differ. "
-            "Give the same arguments as before, or another folder."
+            f"{folder} contains the predictions of a run with {' and '.join(differences)}. Give "
+            "the same arguments as before, or another folder."
         )
 
 
-def _describe_change(stored: object, value: object) -> str:
-    """Return the values of an option that differs, or an empty text if they are long."""
-    text = f" ({stored}, not {value})"
-    return text if len(text) <= MAX_CHANGE_LENGTH else ""
+def _describe_other_contents(stored: PredictionRun, run: PredictionRun) -> Iterator[str]:
+    """Yield the differences of a stored run in recognizer, labels, images and version."""
+    if stored.recognizer != run.recognizer:
+        yield "another recognizer"
+    if stored.labels != run.labels:
+        yield "other labels"
+    if stored.calibration != run.calibration:
+        yield "another calibration"
+    if stored.n_images != run.n_images:
+        yield f"{format_count(stored.n_images, 'image')} (not {run.n_images:,})"
+    elif stored.images != run.images:
+        yield "other images or another order of images"
+    if stored.version != run.version:
+        yield f"surelabel {stored.version} (not {run.version})"
+
+
+def _describe_other_options(stored: PredictionRun, run: PredictionRun) -> Iterator[str]:
+    """Yield the differences of a stored run in the options."""
+    first, second = stored.options, run.options
+    keys = {key for key in {*first, *second} if first.get(key) != second.get(key)}
+    if ("shards" in first) != ("shards" in second):
+        yield "--shard (not --cluster)" if "shards" in first else "--cluster (not --shard)"
+        keys -= {"shards", *_OPTIONS_OF_ONE_COMMAND}
+    if "shards" in keys or stored.n_images != run.n_images:
+        keys -= {"block_size"}  # follows from both
+    for key in sorted(keys):
+        term = _OPTION_TERMS.get(key, key)
+        values = f"{_describe_option(first.get(key))} (not {_describe_option(second.get(key))})"
+        yield f"{term} {values}" if len(values) <= MAX_CHANGE_LENGTH else f"another {term}"
+
+
+def _describe_option(value: object) -> str:
+    """Return the value of an option as text of the command line."""
+    return {"True": "on", "False": "off", "None": "none"}.get(str(value), str(value))
 
 
 def _check_no_other_files(folder: str | Path) -> None:
-    """Check that a new folder of predictions contains nothing but hidden files.
+    """Check that a new folder of predictions is missing, or contains nothing but hidden files.
 
     Raises:
         DataError: If it contains another file, or is a file.
     """
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except FileNotFoundError:
+        return
     except OSError as error:
         raise DataError(
             f"{folder} cannot be written: {error.strerror}. Give another folder."
