@@ -134,7 +134,7 @@ def test_a_search_of_scores_asks_for_calibration_first(home, run):
     run("fit", "labels.csv", "--out", "fitted", "--loss", "two_way", *LINEAR)
     done = run("evaluate", "fitted", "labels.csv", "--search", "lion", "--report", "report")
     assert (done.code, done.out) == (1, "")
-    assert "requires probabilities, but this recognizer is not calibrated" in done.err
+    assert "requires probabilities, but the recognizer is not calibrated" in done.err
     assert not (home / "report").exists()
 
 

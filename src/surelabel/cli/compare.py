@@ -8,7 +8,8 @@ from surelabel.cli.compared_models import load_compared_models
 from surelabel.cli.input_options import images_root_input_option, max_image_memory_input_option
 from surelabel.cli.input_paths import validate_terminal_input_paths
 from surelabel.cli.label_table_options import label_table_options
-from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
+from surelabel.cli.output_paths import validate_terminal_output_folder
+from surelabel.cli.prediction_inputs import validate_model_or_prediction_path
 from surelabel.cli.score_inputs import score_kind_option, score_labels_argument
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
@@ -20,24 +21,9 @@ if TYPE_CHECKING:
 MAX_LABELS = 10  # labels of the table on the terminal
 
 
-def validate_compared_model_path(
-    context: click.Context, parameter: click.Parameter, model: str
-) -> str:
-    """Check that a model is a file of predictions, or a valid model argument.
-
-    Raises:
-        DataError: If a path does not exist, or is another file.
-    """
-    from surelabel.data import is_prediction_file
-
-    if is_prediction_file(model):
-        return model
-    return validate_terminal_model_path(context, parameter, model) or model
-
-
 @click.command()
-@click.argument("first", metavar="A", callback=validate_compared_model_path)
-@click.argument("second", metavar="B", callback=validate_compared_model_path)
+@click.argument("first", metavar="A", callback=validate_model_or_prediction_path)
+@click.argument("second", metavar="B", callback=validate_model_or_prediction_path)
 @click.argument("dataset", callback=validate_terminal_input_paths)
 @score_labels_argument
 @score_kind_option

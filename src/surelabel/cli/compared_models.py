@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surelabel.cli.input_options import (
-    fit_without_labels_on_input_options,
-    load_dataset_from_input_options,
-)
+from surelabel.cli.input_options import fit_without_labels_on_input_options
 from surelabel.cli.label_table_options import print_label_table_reading
+from surelabel.cli.prediction_inputs import (
+    paths_as_in_annotations,
+    read_annotated_images,
+    root_of_annotations,
+)
 from surelabel.cli.score_inputs import (
     check_no_score_options,
     is_score_input,
@@ -20,12 +22,11 @@ from surelabel.cli.score_inputs import (
 from surelabel.cli.terminal import Terminal
 from surelabel.errors import DataError
 from surelabel.recognizer_folders import score_kind_of_recognizer_folder
-from surelabel.storage.image_paths import absolute_image_path, join_image_path
 
 if TYPE_CHECKING:
     from surelabel.recognizer import LabelledInput
     from surelabel.recognizer.comparison import ComparedModel
-    from surelabel.records import LabelledImages, LabelledScores, Predictions
+    from surelabel.records import LabelledImages, LabelledScores
 
 
 def load_compared_models(
@@ -71,7 +72,9 @@ def load_compared_models(
     ]
     labelled = _annotated_images(terminal, datasets, annotations, images_root, table_options)
     compared = [
-        _compared_model(terminal, model, data, labelled, _root(annotations, images_root))
+        _compared_model(
+            terminal, model, data, labelled, root_of_annotations(annotations, images_root)
+        )
         for model, data in zip(models, datasets, strict=True)
     ]
     return compared, labelled
@@ -121,8 +124,6 @@ def _annotated_images(
     table_options: Mapping[str, Any],
 ) -> "LabelledImages":
     """Return the annotated images of the datasets; without a dataset, read the annotations."""
-    from surelabel.data import COLLECTIONS, read_label_entries
-    from surelabel.recognizer.random_rows import random_sample_rows
     from surelabel.records import LabelledImages, LabelledScores
 
     given = [data for data in datasets if data is not None]
@@ -130,19 +131,14 @@ def _annotated_images(
     others = [data for data in given if not isinstance(data, LabelledScores)]
     if scores and not others:
         return _join_labelled_scores(scores)
-    name = annotations.rpartition(":")[0]
-    if not others and (".npz" in (annotations[-4:], name[-4:]) or name in COLLECTIONS):
-        others = [load_dataset_from_input_options(annotations, images_root, table_options)]
-    if others:
-        data = others[0]
-        if isinstance(data, LabelledImages):
-            return data
-        return LabelledImages(data.paths, data.names, data.targets, data.known)
-    entries = read_label_entries(annotations, images_root=images_root, **table_options)
-    print_label_table_reading(terminal, annotations, entries)
-    root = _root(annotations, images_root)
-    labelled = replace(entries, paths=[str(root / path) for path in entries.paths])
-    return labelled.take(random_sample_rows(labelled, "The comparison"))
+    if not others:
+        return read_annotated_images(
+            terminal, annotations, images_root, table_options, purpose="The comparison"
+        )
+    data = others[0]
+    if isinstance(data, LabelledImages):
+        return data
+    return LabelledImages(data.paths, data.names, data.targets, data.known)
 
 
 def _join_labelled_scores(scores: "Sequence[LabelledScores]") -> "LabelledImages":
@@ -167,7 +163,7 @@ def _compared_model(
     model: str,
     data: "LabelledInput | None",
     labelled: "LabelledImages",
-    root: Path,
+    root: str,
 ) -> "ComparedModel":
     """Return the predictions of a model for its dataset, or those of a file."""
     from surelabel.data import read_predictions
@@ -183,7 +179,8 @@ def _compared_model(
             raise DataError(
                 f"{error} For scores of another program, give scores:{model} with --as."
             ) from error
-        predictions = _with_annotated_paths(predictions, labelled, root)
+        paths = paths_as_in_annotations(predictions.paths, labelled, root)
+        predictions = replace(predictions, paths=paths)
         compared = predict_compared_model(predictions, labelled, default_title=model)
     else:
         resolved, names, overrides = model_of_dataset(model, data, [])
@@ -196,27 +193,3 @@ def _compared_model(
                 recognizer, data, default_title=model, progress=progress
             )
     return replace(compared, title=model)
-
-
-def _with_annotated_paths(
-    predictions: "Predictions", labelled: "LabelledImages", root: Path
-) -> "Predictions":
-    """Return predictions with paths relative to the root of the annotations, if these match more.
-
-    Prediction files of scores contain the image names of the table, which are relative to it.
-    """
-    annotated = {absolute_image_path(path) for path in labelled.paths}
-    relative = [join_image_path(str(root), path) for path in predictions.paths]
-    matches = [
-        sum(absolute_image_path(path) in annotated for path in paths)
-        for paths in (predictions.paths, relative)
-    ]
-    return replace(predictions, paths=relative) if matches[1] > matches[0] else predictions
-
-
-def _root(annotations: str, images_root: str | None) -> Path:
-    """Return the folder to which image paths of annotations are relative."""
-    if images_root:
-        return Path(images_root)
-    path = Path(annotations.removeprefix("xmp:"))
-    return path if path.is_dir() else path.parent

@@ -22,7 +22,8 @@ from surelabel.cli.label_table_options import (
     print_label_table_reading,
 )
 from surelabel.cli.metric_tables import metric_tables_as_json, metric_tables_as_text
-from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
+from surelabel.cli.output_paths import validate_terminal_output_folder
+from surelabel.cli.prediction_inputs import validate_model_or_prediction_path
 from surelabel.cli.score_inputs import (
     check_no_score_options,
     is_score_input,
@@ -33,18 +34,22 @@ from surelabel.cli.score_inputs import (
     with_image_paths,
 )
 from surelabel.cli.search_evaluation import search_evaluation_options
+from surelabel.cli.stored_evaluation import (
+    check_prediction_evaluation_options,
+    evaluate_predictions_of_command,
+    open_evaluated_predictions,
+)
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.unseen_labels import unseen_labels_option
 
 if TYPE_CHECKING:
-    from surelabel.evaluation import Evaluation, SearchEvaluation
+    from surelabel.evaluation import Evaluation
     from surelabel.recognizer import LabelledInput, Recognizer
-    from surelabel.report import RetrievalResults
 
 
 @click.command()
-@click.argument("model", callback=validate_terminal_model_path)
+@click.argument("model", callback=validate_model_or_prediction_path)
 @click.argument("dataset", callback=validate_terminal_input_paths)
 @score_labels_argument
 @score_kind_option
@@ -85,7 +90,9 @@ def evaluate(
 ) -> None:
     """Measure accuracy and calibration, or retrieval with captions.
 
-    MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were used
+    MODEL is a saved recognizer or an encoder, or predictions of `surelabel tag --out` (a file, or
+    the folder of `--shard` or `--cluster`), which are evaluated without encoding the images; the
+    images are matched by their paths. DATASET contains annotated images that were used
     neither for fitting nor for calibration. It is an annotation file (CSV, JSON lines, COCO), a
     folder of VOC XML, xmp:FOLDER for the keywords in XMP sidecars, a split of a collection such as
     scenes-80:test, or feature vectors (.npz).
@@ -99,6 +106,31 @@ def evaluate(
     a collection with --captions), retrieval between images and captions is measured instead: R@k,
     R-Precision, mAP@R and median rank, and how well the uncertainty predicts errors.
     """
+    from surelabel.data import is_prediction_file
+
+    if is_prediction_file(model):
+        check_no_score_options(score_kind, score_labels)
+        check_prediction_evaluation_options(
+            dataset,
+            labels=names,
+            method=method,
+            set=settings,
+            unseen=unseen,
+            captions=captions,
+            relevance=relevance_files,
+        )
+        _evaluate_prediction_file(
+            terminal,
+            model,
+            dataset,
+            report_folder=report_folder,
+            queries=queries,
+            retrieval=retrieval,
+            max_literals=max_literals,
+            images_root=images_root,
+            table_options=table_options,
+        )
+        return
     has_scores = is_score_input(model) or is_score_input(dataset)
     if not has_scores and pair_evaluation.is_pair_evaluation(
         dataset, captions=captions, relevance_files=relevance_files
@@ -140,25 +172,51 @@ def evaluate(
     n_seen = len(recognizer.names)
     if unseen_names is not None:
         recognizer = unseen_labels.add_unseen_labels(recognizer, unseen_names, test_set)
-    search_evaluation.check_search_evaluation_options(recognizer, queries, retrieval, max_literals)
+    search_evaluation.check_search_evaluation_options(
+        recognizer.names, recognizer.calibrated_on, queries, retrieval, max_literals
+    )
     print_label_table_reading(terminal, dataset, test_set)
     fit_without_labels_on_input_options(terminal, recognizer, test_set)
     evaluation = evaluate_in_evaluate_command(
         terminal, recognizer, test_set, for_report=report_folder is not None
     )
-    searches = search_evaluation.run_search_evaluation(evaluation, queries)
-    retrieval_results = (
-        search_evaluation.run_retrieval_search_evaluation(terminal, evaluation, max_literals)
-        if retrieval
-        else None
-    )
     _print_evaluation(
         terminal,
         evaluation,
         report_folder,
-        searches,
-        retrieval_results,
-        None if unseen_names is None else n_seen,
+        queries,
+        retrieval,
+        max_literals,
+        n_seen=None if unseen_names is None else n_seen,
+    )
+
+
+def _evaluate_prediction_file(
+    terminal: Terminal,
+    path: str,
+    dataset: str,
+    *,
+    report_folder: str | None,
+    queries: tuple[str, ...],
+    retrieval: bool,
+    max_literals: int | None,
+    images_root: str | None,
+    table_options: dict[str, Any],
+) -> None:
+    """Evaluate a file or folder of predictions, and print all results."""
+    if report_folder:
+        from surelabel.report import check_report_folder
+
+        check_report_folder(report_folder)
+    stored = open_evaluated_predictions(path)
+    search_evaluation.check_search_evaluation_options(
+        stored.names, stored.calibration, queries, retrieval, max_literals
+    )
+    evaluation = evaluate_predictions_of_command(
+        terminal, stored, dataset, images_root, table_options
+    )
+    _print_evaluation(
+        terminal, evaluation, report_folder, queries, retrieval, max_literals, n_seen=None
     )
 
 
@@ -200,22 +258,31 @@ def _print_evaluation(
     terminal: Terminal,
     evaluation: "Evaluation",
     report_folder: str | None,
-    searches: "Sequence[SearchEvaluation]",
-    retrieval_results: "RetrievalResults | None",
+    queries: Sequence[str],
+    retrieval: bool,
+    max_literals: int | None,
+    *,
     n_seen: int | None,
 ) -> None:
-    """Write the report, and print all results of an evaluation.
+    """Search the images, write the report, and print all results of an evaluation.
 
     Args:
         terminal: Object that prints results, status lines and progress.
         evaluation: Evaluation of the recognizer.
         report_folder: Folder of the report, or None.
-        searches: Precision of the searches of ``--search``.
-        retrieval_results: Results of ``--retrieval``, or None.
+        queries: Values of the option ``--search``.
+        retrieval: Value of the option ``--retrieval``.
+        max_literals: Value of the option ``--max-literals``.
         n_seen: Number of seen labels, which come first; None without ``--unseen``.
     """
     from surelabel.report import report
 
+    searches = search_evaluation.run_search_evaluation(evaluation, queries)
+    retrieval_results = (
+        search_evaluation.run_retrieval_search_evaluation(terminal, evaluation, max_literals)
+        if retrieval
+        else None
+    )
     unseen_results = (
         None if n_seen is None else unseen_labels.evaluate_unseen_labels(evaluation, n_seen)
     )

@@ -11,7 +11,6 @@ from surelabel.cli.terminal_text import format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, SearchEvaluation
-    from surelabel.recognizer import Recognizer
     from surelabel.report import QueryHits, RetrievalResults
 
 N_HITS = 10  # images of each search
@@ -48,12 +47,17 @@ def search_evaluation_options(function: Command) -> Command:
 
 
 def check_search_evaluation_options(
-    recognizer: "Recognizer", queries: Sequence[str], retrieval: bool, max_literals: int | None
+    names: Sequence[str],
+    calibration: str | None,
+    queries: Sequence[str],
+    retrieval: bool,
+    max_literals: int | None,
 ) -> None:
     """Check the options for searches and retrieval metrics, before any image is encoded.
 
     Args:
-        recognizer: Recognizer to evaluate.
+        names: Labels of the recognizer or the predictions, length c.
+        calibration: Description of the calibration, or None.
         queries: Values of the option ``--search``.
         retrieval: True if ``--retrieval`` is given.
         max_literals: Value of the option ``--max-literals``.
@@ -61,8 +65,8 @@ def check_search_evaluation_options(
     Raises:
         UsageError: If ``--max-literals`` is given without ``--retrieval``.
         InputError: If a query is invalid.
-        UnknownName: If a query contains a label that is not a label of the recognizer.
-        NotFitted: If the recognizer is not calibrated.
+        UnknownName: If a query contains a label that is not in ``names``.
+        NotFitted: If there is no calibration.
     """
     from surelabel.errors import NotFitted
     from surelabel.retrieval import parse
@@ -71,10 +75,10 @@ def check_search_evaluation_options(
     if max_literals is not None and not retrieval:
         raise click.UsageError("--max-literals limits the queries of --retrieval; add --retrieval.")
     for query in queries:
-        query_to_columns(parse(query), recognizer.names)
-    if (queries or retrieval) and not recognizer.calibrated_on:
+        query_to_columns(parse(query), names)
+    if (queries or retrieval) and not calibration:
         raise NotFitted(
-            "A search for several labels requires probabilities, but this recognizer is not "
+            "A search for several labels requires probabilities, but the recognizer is not "
             "calibrated. Calibrate the recognizer on annotated images first (`surelabel "
             "calibrate`)."
         )

@@ -10,10 +10,10 @@ import click
 from surelabel.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from surelabel.cluster.sharded_search import ClusterIndex
-    from surelabel.retrieval import Index, ShardedIndex
+    from surelabel.retrieval import Index
+    from surelabel.retrieval.merged_index import MergedIndex
 
-    SearchedIndex = Index | ShardedIndex | ClusterIndex
+    SearchedIndex = Index | MergedIndex
 
 
 def split_search_arguments(

@@ -278,7 +278,7 @@ class Index:
         limits = SearchLimits(k, min_probability, precision)
         limits.check_calibration(self.calibration)
         query = parse(query) if isinstance(query, str) else query
-        call = call_index_searchers([self.searcher])
+        call = call_index_searchers([self])
         return search_merged_indexes(call, [self.description.n_rows], query, limits)
 
     def probabilities(self, query: str | Query) -> Array:

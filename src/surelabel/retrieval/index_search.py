@@ -1,9 +1,9 @@
 """Exact search of one or several indexes, whose results are merged as those of one index."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from surelabel.retrieval.conjunction_search import (
     merge_conjunction_search_rows,
 )
 from surelabel.retrieval.hits import Hit, HitList
+from surelabel.retrieval.image_overlap import PathHashes, hash_paths_of_index
 from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.query import Query, query_to_columns
 from surelabel.retrieval.search_limits import FIRST_ROWS, SearchLimits
@@ -73,20 +74,47 @@ class IndexSearcher:
         label_names = {column: self.names[column] for column, _ in literals}
         return hits_of_shards(self.shards, label_names, self.root, rows, scores)
 
+    def path_hashes(self) -> PathHashes:
+        """Return a hash of the absolute path of each image, int64, ``(n,)``."""
+        blocks = [hash_paths_of_index(paths) for paths in self._path_blocks()]
+        return np.concatenate([np.empty(0, np.int64), *blocks])
+
+    def paths_with_hashes(self, hashes: PathHashes) -> list[str]:
+        """Return the absolute paths of the images whose hash is one of ``hashes``."""
+        return [
+            paths[row]
+            for paths in self._path_blocks()
+            for row in np.flatnonzero(np.isin(hash_paths_of_index(paths), hashes)).tolist()
+        ]
+
+    def _path_blocks(self) -> Iterator[list[str]]:
+        """Yield the absolute paths of the images in blocks, in row order."""
+        for shard in self.shards:
+            for paths in shard.active_path_blocks():
+                yield list(map(self.root.resolve, paths))
+
 
 CallSearchers = Callable[[str, Sequence[tuple[Any, ...]]], list[Any]]
 
 
-def call_index_searchers(searchers: Sequence[Any]) -> CallSearchers:
-    """Return a function that calls a method of each searcher, one after the other.
+class SearchableIndex(Protocol):
+    """Opened index."""
+
+    @property
+    def searcher(self) -> IndexSearcher:
+        """Object that searches the index as it is now."""
+
+
+def call_index_searchers(indexes: Sequence[SearchableIndex]) -> CallSearchers:
+    """Return a function that calls a method of the searcher of each index, one after the other.
 
     Args:
-        searchers: Objects with the methods of ``IndexSearcher``.
+        indexes: Opened indexes.
     """
 
     def call(method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        pairs = zip(searchers, arguments, strict=True)
-        return [getattr(searcher, method)(*values) for searcher, values in pairs]
+        pairs = zip(indexes, arguments, strict=True)
+        return [getattr(index.searcher, method)(*values) for index, values in pairs]
 
     return call
 

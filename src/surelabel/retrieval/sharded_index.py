@@ -4,23 +4,18 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from surelabel.retrieval.hits import HitList
 from surelabel.retrieval.index import Index
-from surelabel.retrieval.index_search import (
-    call_index_searchers,
-    check_merged_indexes,
-    search_merged_indexes,
-)
-from surelabel.retrieval.query import Query, parse
-from surelabel.retrieval.search_limits import SearchLimits
+from surelabel.retrieval.index_search import call_index_searchers
+from surelabel.retrieval.merged_index import MergedIndex
 from surelabel.summaries import Summary
 
 
-class ShardedIndex:
+class ShardedIndex(MergedIndex):
     """Indexes of parts of an image collection, which are searched as one index.
 
     A search returns the images, probabilities and order of one index that contains the images of
-    all indexes, in the order of the indexes.
+    all indexes, in the order of the indexes. To check that no image is in two indexes, their paths
+    are read once.
 
     Args:
         indexes: Opened indexes with predictions of the same recognizer.
@@ -31,6 +26,7 @@ class ShardedIndex:
     Raises:
         InputError: If there is no index, one is given twice, or labels, recognizer or calibration
             differ.
+        DataError: If an image is in two indexes, by its absolute path.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -49,8 +45,11 @@ class ShardedIndex:
     """
 
     def __init__(self, indexes: Sequence[Index]) -> None:
-        check_merged_indexes([index.description for index in indexes])
         self.indexes = list(indexes)
+        super().__init__(
+            call_index_searchers(self.indexes),
+            lambda: [index.description for index in self.indexes],
+        )
 
     @classmethod
     def open(
@@ -65,13 +64,10 @@ class ShardedIndex:
         Raises:
             InputError: If there is no index, one is given twice, or labels, recognizer or
                 calibration differ.
-            DataError: If a folder is no index, or an index is damaged.
+            DataError: If a folder is no index, an index is damaged, or an image is in two indexes.
         """
         paths = [os.path.realpath(folder) for folder in folders]
         return cls([Index.open(path, root=root) for path in paths])
-
-    def __len__(self) -> int:
-        return sum(map(len, self.indexes))
 
     def __repr__(self) -> str:
         """Return the number of indexes, images and labels."""
@@ -79,44 +75,6 @@ class ShardedIndex:
 
     def _repr_html_(self) -> str:
         return self._summary().as_markup()
-
-    @property
-    def names(self) -> list[str]:
-        """Label names of the indexes, length c."""
-        return self.indexes[0].names
-
-    @property
-    def calibration(self) -> str:
-        """Description of the calibration of the log-odds."""
-        return self.indexes[0].calibration
-
-    def search(
-        self,
-        query: str | Query,
-        k: int | None = 20,
-        *,
-        min_probability: float = 0.0,
-        precision: float | None = None,
-    ) -> HitList:
-        """Return the images of all indexes that match a query, as ``Index.search`` of one index.
-
-        Args:
-            query: Query such as ``"fork & apple & !knife"``; see ``Index.search``.
-            k: Maximum number of images, >= 1. If None, the number of images has no limit.
-            min_probability: Minimum probability that an image matches the query, in [0, 1].
-            precision: Minimum expected precision of the result, in [0, 1]. If None, there is no
-                minimum.
-
-        Raises:
-            InputError, NotFitted, UnknownName: As for ``Index.search``.
-            DataError: As for ``Index.search``, and if an image of the result is in two indexes.
-        """
-        limits = SearchLimits(k, min_probability, precision)
-        limits.check_calibration(self.calibration)
-        query = parse(query) if isinstance(query, str) else query
-        call = call_index_searchers([index.searcher for index in self.indexes])
-        n_rows = [index.description.n_rows for index in self.indexes]
-        return search_merged_indexes(call, n_rows, query, limits)
 
     def _summary(self) -> Summary:
         properties = {

@@ -18,6 +18,7 @@ from surelabel.retrieval.shard_files import ARRAY_DTYPES, INDEX_VERSION, ShardFi
 from surelabel.retrieval.shard_rows import LabelLine, ShardRows
 
 FEATURE_BLOCK_ROWS = 1 << 14  # rows of features that are read at once
+PATH_BLOCK_ROWS = 1 << 16  # paths that are Python strings at once
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,14 @@ class Shard:
         return ConjunctionSearchLogits(
             arrays["logits"], arrays["scores"], arrays["order"], self.is_active
         )
+
+    def active_path_blocks(self) -> Iterator[list[str]]:
+        """Yield the stored paths of the rows that were not removed, in blocks, in row order."""
+        stored_paths = self.mapped_files.read_paths()
+        if self.is_active is not None:
+            stored_paths = stored_paths.filter(pa.array(self.is_active))
+        for start in range(0, len(stored_paths), PATH_BLOCK_ROWS):
+            yield stored_paths.slice(start, PATH_BLOCK_ROWS).to_pylist()
 
     def find_rows(self, paths: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return the numbers of the rows with the given stored paths, except removed rows."""

@@ -1,0 +1,78 @@
+"""Several indexes that are searched as one, wherever they are."""
+
+from collections.abc import Callable, Sequence
+
+from surelabel.retrieval.hits import HitList
+from surelabel.retrieval.image_overlap import check_no_image_is_in_two_indexes
+from surelabel.retrieval.index_search import (
+    CallSearchers,
+    IndexDescription,
+    check_merged_indexes,
+    search_merged_indexes,
+)
+from surelabel.retrieval.query import Query, parse
+from surelabel.retrieval.search_limits import SearchLimits
+
+
+class MergedIndex:
+    """Indexes of parts of an image collection, which are searched as one index.
+
+    Args:
+        call: Function that calls a method of ``IndexSearcher`` for each index with its arguments,
+            and returns the results in the order of the indexes.
+        describe: Function that returns the descriptions of the indexes.
+
+    Raises:
+        InputError: If there is no index, one is given twice, or labels, recognizer or calibration
+            differ.
+        DataError: If an image is in two indexes.
+    """
+
+    def __init__(
+        self, call: CallSearchers, describe: Callable[[], Sequence[IndexDescription]]
+    ) -> None:
+        descriptions = describe()
+        check_merged_indexes(descriptions)
+        check_no_image_is_in_two_indexes(call, [index.folder for index in descriptions])
+        self._call, self._describe = call, describe
+
+    def __len__(self) -> int:
+        return sum(index.n_images for index in self._describe())
+
+    @property
+    def names(self) -> list[str]:
+        """Label names of the indexes, length c."""
+        return list(self._describe()[0].names)
+
+    @property
+    def calibration(self) -> str:
+        """Description of the calibration of the log-odds."""
+        return self._describe()[0].calibration
+
+    def search(
+        self,
+        query: str | Query,
+        k: int | None = 20,
+        *,
+        min_probability: float = 0.0,
+        precision: float | None = None,
+    ) -> HitList:
+        """Return the images of all indexes that match a query, as ``Index.search`` of one index.
+
+        Args:
+            query: Query such as ``"fork & apple & !knife"``; see ``Index.search``.
+            k: Maximum number of images, >= 1. If None, the number of images has no limit.
+            min_probability: Minimum probability that an image matches the query, in [0, 1].
+            precision: Minimum expected precision of the result, in [0, 1]. If None, there is no
+                minimum.
+
+        Raises:
+            InputError, NotFitted, UnknownName: As for ``Index.search``.
+            DataError: As for ``Index.search``, if an image of the result is in two indexes, or if
+                an index cannot be reached.
+        """
+        limits = SearchLimits(k, min_probability, precision)
+        limits.check_calibration(self.calibration)
+        query = parse(query) if isinstance(query, str) else query
+        row_counts = [index.n_rows for index in self._describe()]
+        return search_merged_indexes(self._call, row_counts, query, limits)
