@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from surelabel.cluster import cluster_tagging
 from surelabel.cluster.cluster_tagging import images_per_part, tag_on_cluster
-from surelabel.cluster.part_writer import WORK_FOLDER, BatchReport
+from surelabel.cluster.part_writer import WORK_FOLDER, BatchReport, start_attempt
 from surelabel.data import find_part_rows, read_failed_images, read_predictions
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.recognizer import Recognizer
@@ -82,6 +83,20 @@ def test_a_killed_actor_is_replaced_and_no_image_is_lost(cluster, recognizer, im
     assert pids
     assert 0 < result.n_repeated <= 80  # Ray Data chooses batches of at most 40; perhaps two
     assert len(find_part_rows(tmp_path)) == len(readable) - 1
+
+
+def test_an_error_of_an_actor_reaches_the_user_in_one_line(
+    cluster, recognizer, images, tmp_path, monkeypatch
+):
+    def start_of_another_process(folder):
+        start_attempt(folder)
+        return "another token"
+
+    monkeypatch.setattr(cluster_tagging, "start_attempt", start_of_another_process)
+    readable = [path for path in images if "poison" not in path][:70]
+    with pytest.raises(DataError, match=r"^Only one process may write to .*same command again\.$"):
+        tag_on_cluster(recognizer, readable, tmp_path, workers=1)
+    assert not list(tmp_path.glob("part-*"))
 
 
 def actor_pids():

@@ -76,4 +76,4 @@ def test_standard_error_is_unchanged_and_the_home_folder_has_no_token(cluster):
 
 
 def test_an_error_of_several_lines_becomes_one():
-    assert first_line_of_ray_error(ValueError("a\n\n b.\nc\nd")) == "a b. c"
+    assert first_line_of_ray_error(ValueError("\x1b[36ma\x1b[39m\n\n b.\nc\nd")) == "a b. c"

@@ -42,7 +42,7 @@ from surelabel.data import (
     open_prediction_folder,
     write_failed_images,
 )
-from surelabel.errors import DataError, InputError, SurelabelError
+from surelabel.errors import DataError, InputError
 from surelabel.files import atomic_file, escape_non_utf8_file_path
 from surelabel.progress import Progress
 from surelabel.records import SkippedImage
@@ -202,8 +202,7 @@ class _ClusterRun:
         """Predict images, and yield a report of each batch when it is written.
 
         Raises:
-            SurelabelError: The error of this package that an actor raised.
-            DataError: If the cluster fails.
+            DataError: If an actor cannot write a part, or if the cluster fails.
         """
         import ray
 
@@ -213,11 +212,11 @@ class _ClusterRun:
                 warnings.simplefilter("ignore")  # of Ray, about its own progress and resources
                 dataset = self._dataset(manifest, -(-len(rows) // batch_size), one_by_one)
                 for batch in dataset.iter_batches(batch_size=None, prefetch_batches=0):
-                    yield from map(BatchReport.from_text, batch["report"])
+                    for report in map(BatchReport.from_text, batch["report"]):
+                        if report.error is not None:
+                            raise DataError(report.error)
+                        yield report
         except ray.exceptions.RayError as error:
-            cause = _package_error_of(error)
-            if cause is not None:
-                raise cause from error
             raise DataError(
                 f"The cluster must run until all images are predicted; got: "
                 f"{first_line_of_ray_error(error)}. Run the same command again to resume."
@@ -309,18 +308,6 @@ def _write_failures(
     ]
     write_failed_images(folder, run, FailedImages(failed_rows, failed))
     return tuple(failed)
-
-
-def _package_error_of(error: BaseException) -> SurelabelError | None:
-    """Return the error of this package that caused an error of Ray, or None."""
-    cause: BaseException | None = error
-    for _ in range(8):
-        if isinstance(cause, SurelabelError):
-            return type(cause)(*cause.args) if hasattr(cause, "cause") else cause
-        if cause is None:
-            return None
-        cause = getattr(cause, "cause", None) or cause.__cause__
-    return None
 
 
 def _check_cluster_counts(**counts: int | None) -> None:

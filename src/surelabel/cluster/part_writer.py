@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from surelabel.cluster.tagger import PathBatch, Tagger
 from surelabel.data import PredictionRun, write_prediction_part
-from surelabel.errors import DataError
+from surelabel.errors import DataError, SurelabelError
 from surelabel.files import atomic_file
 from surelabel.records import SkippedImage
 
@@ -44,6 +44,8 @@ class BatchReport:
         rows: Rows of the images that could not be predicted.
         reasons: Path and reason of each image that could not be predicted.
         pid: Identifier of the process of the actor.
+        error: Text of the error after which the run must end, or None. Ray loses the cause of an
+            error that an actor raises.
     """
 
     n_images: int
@@ -52,6 +54,7 @@ class BatchReport:
     rows: Sequence[int]
     reasons: Sequence[tuple[str, str]]
     pid: int
+    error: str | None = None
 
     def as_column(self) -> dict[str, npt.NDArray[Any]]:
         """Return the report as a batch of Ray Data with one row."""
@@ -91,10 +94,18 @@ class PartWriter:
         self._folder, self._run, self._one_by_one = Path(folder), run, one_by_one
 
     def __call__(self, batch: PathBatch) -> dict[str, npt.NDArray[Any]]:
-        """Predict a batch, write its part, and return a report.
+        """Predict a batch, write its part, and return a report, which contains an error, if any.
 
         Args:
             batch: Columns ``row``, int64, ``(n,)``, and ``path``, n paths of images.
+        """
+        try:
+            return self._write_part(batch).as_column()
+        except SurelabelError as error:
+            return BatchReport(0, 0.0, 0.0, (), (), os.getpid(), str(error)).as_column()
+
+    def _write_part(self, batch: PathBatch) -> BatchReport:
+        """Predict a batch, and write its part.
 
         Raises:
             DataError: If the part cannot be written.
@@ -139,11 +150,9 @@ class PartWriter:
         model_seconds: float = 0.0,
         rows: Sequence[int] = (),
         skipped: Sequence[SkippedImage] = (),
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> BatchReport:
         reasons = [(image.path, image.reason) for image in skipped]
-        return BatchReport(
-            n_images, decode_seconds, model_seconds, rows, reasons, os.getpid()
-        ).as_column()
+        return BatchReport(n_images, decode_seconds, model_seconds, rows, reasons, os.getpid())
 
 
 def name_of_batch(rows: npt.NDArray[np.int64]) -> str:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import secrets
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 from surelabel.cluster.ray_folders import temporary_ray_folder
 from surelabel.errors import ConfigError, MissingPart
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 CONNECT_SECONDS = 10.0  # for a connection to the address of a cluster
 HEALTH_SECONDS = 60.0  # for the answer of the cluster; a busy one needs several seconds
 OBJECT_BYTES = 128 * 2**20  # shared memory for objects of Ray, beside the recognizer
@@ -83,8 +85,8 @@ def connect_to_ray(address: str, *, recognizer_bytes: int) -> Iterator[None]:
 
 
 def first_line_of_ray_error(error: BaseException) -> str:
-    """Return the message of an error of Ray as one line without the final period."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """Return the message of an error of Ray as one line without colours and the final period."""
+    lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines() if line.strip()]
     return " ".join(lines[:3]).rstrip(".")[:300] or type(error).__name__
 
 
