@@ -1,61 +1,106 @@
-"""Speed of exact conjunctive search in a million images, against DuckDB on the same log-odds.
+"""Speed of exact search in up to ten million images, against DuckDB and numpy on the same log-odds.
 
-    python benchmarks/search.py [--quick] [--folder FOLDER]
+    python benchmarks/search.py [--rows N ...] [--queries N] [--folder FOLDER]
 
 Log-odds of 80 labels are random, correlated through a few hidden themes; each label is positive in
-1 to 20 % of the images. DuckDB gets its fastest form of the query: the top k of a sum of log
-sigmoids, on one thread, over the queried columns of a Parquet file; and the same from an in-memory
-table of precomputed log sigmoids. Prints medians and their ratios, and checks that both return the
-same scores. Needs duckdb, which is not a dependency of the package.
+1 to 20 % of the images. Every query asks for the best 100 images, and the scores of all programs
+are compared. DuckDB uses one thread and gets its fastest form of each query: the top rows of a sum
+of log sigmoids, over the queried columns of a Parquet file, and over a table in memory with these
+log sigmoids. numpy computes the log sigmoids of all rows in float32, and selects the best ones.
+*Warm* times are medians and 99th percentiles over all queries and repetitions. *Cold* times are
+medians of a first search: the pages of the files are not in memory, and the index is opened again.
+Prints Markdown tables. Needs duckdb, which is not a dependency of the package; without it, only
+surelabel and numpy are measured.
 """
 
 import argparse
+import gc
+import os
+import resource
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from surelabel.records import Predictions
-from surelabel.retrieval import Index, Query
+from surelabel.retrieval import Index
 
-LABELS, THEMES, K, REPEATS = 80, 12, 100, 9
-SHAPES = [(1, 0), (0, 1), (1, 1), (2, 0), (2, 1), (3, 0), (3, 2), (1, 4), (5, 0), (0, 5)]
-
-
-def simulate_logits(rows: int, seed: int = 0) -> np.ndarray:
-    """Return correlated log-odds, ``(rows, LABELS)`` float32."""
-    random = np.random.default_rng(seed)
-    prevalence = np.geomspace(0.01, 0.2, LABELS)
-    themes = random.standard_normal((THEMES, LABELS)).astype(np.float32)
-    logits = np.empty((rows, LABELS), np.float32)
-    for start in range(0, rows, 50_000):
-        part = logits[start : start + 50_000]
-        hidden = random.standard_normal((len(part), THEMES), dtype=np.float32)
-        part[:] = 0.5 * hidden @ themes + 1.5 * random.standard_normal(part.shape, np.float32)
-    return np.clip(logits + np.log(prevalence / (1 - prevalence)), -40, 40).astype(np.float32)
+LABELS, THEMES, K, BLOCK_ROWS, N_FOLDERS = 80, 12, 100, 250_000, 20
+NAMES = [f"label{column:02}" for column in range(LABELS)]
+COLD_REPEATS, SLOW_REPEATS = 3, 3
 
 
-def median_milliseconds(task, repeats: int = REPEATS) -> float:
-    """Return the median time of a call, after a first call that is not timed."""
-    task()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        task()
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
+@dataclass(frozen=True)
+class Shape:
+    """Kind of query: numbers of wanted and unwanted labels, or labels of which one is enough."""
+
+    n_wanted: int = 0
+    n_unwanted: int = 0
+    n_alternatives: int = 0
+    has_path: bool = False
+
+    def __str__(self) -> str:
+        text = f"{self.n_wanted} + {self.n_unwanted}"
+        if self.n_alternatives:
+            text = f"OR of {self.n_alternatives}"
+        return text + " in a folder" * self.has_path
+
+    def sample(self, random: np.random.Generator) -> "SampledQuery":
+        """Return a query of this kind with random labels."""
+        columns = random.permutation(LABELS)[
+            : self.n_wanted + self.n_unwanted + self.n_alternatives
+        ]
+        folder = int(random.integers(N_FOLDERS)) if self.has_path else None
+        signs = [1] * self.n_wanted + [-1] * self.n_unwanted + [1] * self.n_alternatives
+        literals = list(zip(columns.tolist(), signs, strict=True))
+        return SampledQuery(literals, bool(self.n_alternatives), folder)
 
 
-def random_queries(shape: tuple[int, int], count: int, seed: int = 1) -> list[Query]:
-    """Return queries of random labels with a given number of wanted and unwanted ones."""
-    random = np.random.default_rng([seed, *shape])
-    label_sets = [random.permutation(LABELS)[: sum(shape)] for _ in range(count)]
-    names = [[f"label{column:02}" for column in columns] for columns in label_sets]
-    return [Query(tuple(n[: shape[0]]), tuple(n[shape[0] :])) for n in names]
+SHAPES = [Shape(*pair) for pair in [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 2), (1, 4)]]
+SHAPES += [Shape(n_alternatives=3), Shape(1, 0, has_path=True), Shape(2, 1, has_path=True)]
+
+
+@dataclass(frozen=True)
+class SampledQuery:
+    """Literals of a query, as columns and signs, and the number of a folder or None."""
+
+    literals: list[tuple[int, int]]
+    is_disjunction: bool
+    folder: int | None
+
+    def text(self) -> str:
+        """Return the query in the language of surelabel."""
+        terms = [("" if sign > 0 else "!") + NAMES[column] for column, sign in self.literals]
+        text = (" | " if self.is_disjunction else " & ").join(terms)
+        return text if self.folder is None else f"{text} & path:{self.folder:02}/*"
+
+    def sql(self, table: str, *, is_precomputed: bool) -> str:
+        """Return the SQL statement for the best ``K`` rows, and their score."""
+        row = "row" if is_precomputed else "file_row_number"
+        where = "" if self.folder is None else f"WHERE path LIKE '{self.folder:02}/%'"
+        sign = -1 if self.is_disjunction else 1
+        terms = [
+            f"{'p' if s * sign > 0 else 'q'}_{NAMES[c]}"
+            if is_precomputed
+            else log_sigmoid_sql(NAMES[c], s * sign)
+            for c, s in self.literals
+        ]
+        order = "ASC" if self.is_disjunction else "DESC"
+        return (
+            f"SELECT {row}, {' + '.join(terms)} AS s FROM {table} {where} "
+            f"ORDER BY s {order} LIMIT {K}"
+        )
+
+    def probabilities(self, sums: np.ndarray) -> np.ndarray:
+        """Return probabilities from the sums that SQL and numpy sort."""
+        return -np.expm1(sums) if self.is_disjunction else np.exp(sums)
 
 
 def log_sigmoid_sql(column: str, sign: int) -> str:
@@ -64,115 +109,224 @@ def log_sigmoid_sql(column: str, sign: int) -> str:
     return f"least({z}, 0) - ln(1 + exp(-abs({z})))"
 
 
-def query_sql(query: Query, table: str, is_precomputed: bool) -> str:
-    """Return the SQL statement for the best ``K`` rows of a query."""
-    terms = [
-        f"{'p' if sign > 0 else 'q'}_{name}" if is_precomputed else log_sigmoid_sql(name, sign)
-        for names, sign in ((query.wanted, 1), (query.unwanted, -1))
-        for name in names
+def simulated_blocks(rows: int, seed: int = 0):
+    """Yield the first row and the log-odds of blocks of images, ``(b, LABELS)``."""
+    random = np.random.default_rng(seed)
+    prevalence = np.geomspace(0.01, 0.2, LABELS)
+    themes = random.standard_normal((THEMES, LABELS)).astype(np.float32)
+    levels = np.log(prevalence / (1 - prevalence)).astype(np.float32)
+    for start in range(0, rows, BLOCK_ROWS):
+        n = min(BLOCK_ROWS, rows - start)
+        hidden = random.standard_normal((n, THEMES), dtype=np.float32)
+        logits = 0.5 * hidden @ themes + levels
+        logits += 1.5 * random.standard_normal((n, LABELS), np.float32)
+        yield start, np.clip(logits, -40, 40).astype(np.float32)
+
+
+def stored_paths(start: int, n: int) -> list[str]:
+    """Return the paths of images, relative to the root, in ``N_FOLDERS`` folders."""
+    return [f"{row % N_FOLDERS:02}/{row:08}.jpg" for row in range(start, start + n)]
+
+
+class Collection:
+    """Index, Parquet file and array of the same simulated log-odds."""
+
+    def __init__(self, folder: Path, rows: int) -> None:
+        self.rows, self.index_folder = rows, folder / "index"
+        self.parquet, self.lines_file = folder / "logits.parquet", folder / "lines.npy"
+        self.lines = np.lib.format.open_memmap(self.lines_file, "w+", np.float32, (LABELS, rows))
+        schema = pa.schema({"path": pa.string()} | dict.fromkeys(NAMES, pa.float32()))
+        index, seconds = None, 0.0
+        with pq.ParquetWriter(self.parquet, schema) as writer:
+            for start, logits in simulated_blocks(rows):
+                paths = stored_paths(start, len(logits))
+                self.lines[:, start : start + len(logits)] = logits.T
+                columns = [np.ascontiguousarray(line) for line in logits.T]
+                writer.write_table(pa.table([pa.array(paths), *columns], schema=schema))
+                del columns
+                absolute = [f"/images/{path}" for path in paths]
+                made = Predictions(absolute, NAMES, logits, logits, "simulated", "none")
+                begin = time.perf_counter()
+                if index is None:
+                    index = Index.create(self.index_folder, made, root="/images")
+                else:
+                    index.add(made)
+                seconds += time.perf_counter() - begin
+        begin = time.perf_counter()
+        assert index is not None
+        index.compact()
+        self.build_seconds, self.compact_seconds = seconds, time.perf_counter() - begin
+        self.folders = np.arange(rows) % N_FOLDERS
+
+    def describe(self) -> str:
+        """Return the bytes, the build time and the memory as lines of text."""
+        sizes = {file.name: file.stat().st_size for file in self.index_folder.iterdir()}
+        rows_bytes = sum(size for name, size in sizes.items() if name.startswith("rows"))
+        label_bytes = sum(sizes.values()) - rows_bytes
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return (
+            f"{self.rows:,} images x {LABELS} labels: {label_bytes / self.rows / LABELS:.3f} bytes "
+            f"per image and label, {rows_bytes / self.rows:.1f} bytes per path and file state; "
+            f"written in {self.build_seconds:.1f} s in blocks of {BLOCK_ROWS:,}, compacted in "
+            f"{self.compact_seconds:.1f} s; Parquet file {self.parquet.stat().st_size / 1e6:.0f} "
+            f"MB; maximum resident memory {peak:.0f} MB"
+        )
+
+    def drop_from_page_cache(self) -> None:
+        """Write all files to disk and remove their pages from memory."""
+        gc.collect()
+        for file in (*self.index_folder.iterdir(), self.parquet):
+            descriptor = os.open(file, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+def numpy_search(collection: Collection, query: SampledQuery) -> np.ndarray:
+    """Return the highest probabilities of a query, from log sigmoids of all rows in float32."""
+    sums = np.zeros(collection.rows, np.float32)
+    for column, sign in query.literals:
+        z = collection.lines[column] * np.float32(-sign if query.is_disjunction else sign)
+        sums += np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))
+    ranking = -sums if query.is_disjunction else sums
+    if query.folder is not None:
+        ranking = np.where(collection.folders == query.folder, ranking, -np.inf)
+    best = np.argpartition(ranking, -K)[-K:]
+    best = best[np.argsort(-ranking[best])]
+    return query.probabilities(sums[best].astype(np.float64))
+
+
+def milliseconds(task: Callable[[], Any]) -> float:
+    """Return the time of one call."""
+    start = time.perf_counter()
+    task()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def cold_milliseconds(collection: Collection, tasks: list[Callable[[], Any]]) -> float:
+    """Return the median time of tasks that are run without pages in memory."""
+    times = []
+    for task in tasks:
+        collection.drop_from_page_cache()
+        times.append(milliseconds(task))
+    return statistics.median(times)
+
+
+def measure_shape(
+    collection: Collection, index: Index, shape: Shape, n_queries: int, duckdb: Any
+) -> str:
+    """Return one line of the table for a kind of query."""
+    random = np.random.default_rng([1, *map(ord, str(shape))])
+    queries = [shape.sample(random) for _ in range(n_queries)]
+    times = []
+    for query in queries:
+        found = index.search(query.text(), K)  # reads what a later search has in memory
+        np.testing.assert_allclose(
+            [hit.probability for hit in found],
+            numpy_search(collection, query),
+            rtol=1e-4,
+            atol=1e-30,
+        )
+        times += [milliseconds(lambda q=query: index.search(q.text(), K)) for _ in range(5)]
+    median, p99 = statistics.median(times), float(np.percentile(times, 99))
+    cold = cold_milliseconds(
+        collection,
+        [
+            lambda q=query: Index.open(collection.index_folder).search(q.text(), K)
+            for query in queries[:COLD_REPEATS]
+        ],
+    )
+    slow = [
+        milliseconds(lambda q=query: numpy_search(collection, q))
+        for query in queries[:SLOW_REPEATS]
+        for _ in range(2)
     ]
-    rows = "row" if is_precomputed else "file_row_number"
-    return f"SELECT {rows}, {' + '.join(terms)} AS s FROM {table} ORDER BY s DESC LIMIT {K}"
+    cells = [str(shape), f"{median:.2f}", f"{p99:.2f}", f"{cold:.1f}"]
+    cells.append(ratio(statistics.median(slow), median))
+    if duckdb:
+        cells += duckdb_cells(collection, index, duckdb, queries[:SLOW_REPEATS], median)
+    return f"| {' | '.join(cells)} |"
+
+
+def ratio(time_of_other: float, reference: float) -> str:
+    """Return a time and how many times as long as the reference it is."""
+    return f"{time_of_other:.1f} ({time_of_other / reference:.1f}x)"
+
+
+def duckdb_cells(
+    collection: Collection, index: Index, duckdb: Any, queries: list[SampledQuery], median: float
+) -> list[str]:
+    """Return the times of DuckDB: from Parquet, cold from Parquet, and from memory."""
+    source = f"read_parquet('{collection.parquet}', file_row_number = true)"
+    from_parquet, from_memory = [], []
+    with duckdb.connect(config={"threads": 1}) as database:
+        for query in queries:
+            sql = query.sql(source, is_precomputed=False)
+            check_equal_scores(index, query, database.execute(sql).fetchall())
+            run = lambda sql=sql: database.execute(sql).fetchall()  # noqa: E731
+            from_parquet += [milliseconds(run) for _ in range(SLOW_REPEATS)]
+            create_log_sigmoids(database, query, source)
+            sql = query.sql("precomputed", is_precomputed=True)
+            check_equal_scores(index, query, database.execute(sql).fetchall())
+            run = lambda sql=sql: database.execute(sql).fetchall()  # noqa: E731
+            from_memory += [milliseconds(run) for _ in range(SLOW_REPEATS)]
+
+    def search_cold(query: SampledQuery) -> None:
+        with duckdb.connect(config={"threads": 1}) as new_database:
+            new_database.execute(query.sql(source, is_precomputed=False)).fetchall()
+
+    cold = cold_milliseconds(collection, [lambda q=query: search_cold(q) for query in queries])
+    times = (statistics.median(from_parquet), statistics.median(from_memory))
+    return [ratio(times[0], median), f"{cold:.0f}", ratio(times[1], median)]
+
+
+def create_log_sigmoids(database: Any, query: SampledQuery, source: str) -> None:
+    """Create a table in memory with the log sigmoids of the columns of one query."""
+    sign = -1 if query.is_disjunction else 1
+    columns = [
+        f"{log_sigmoid_sql(NAMES[c], s * sign)} AS {'p' if s * sign > 0 else 'q'}_{NAMES[c]}"
+        for c, s in query.literals
+    ]
+    path = [] if query.folder is None else ["path"]
+    database.execute(
+        "CREATE OR REPLACE TABLE precomputed AS SELECT file_row_number AS row, "
+        f"{', '.join([*path, *columns])} FROM {source}"
+    )
+
+
+def check_equal_scores(index: Index, query: SampledQuery, rows: list[tuple[int, float]]) -> None:
+    """Raise AssertionError if index and DuckDB return different probabilities."""
+    expected = query.probabilities(np.array([score for _, score in rows]))
+    probabilities = [hit.probability for hit in index.search(query.text(), K)]
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-6, atol=1e-30)
 
 
 def main() -> None:
-    """Create an index and a Parquet file of the same log-odds, and time both."""
+    """Create an index and a Parquet file of the same log-odds, and time all kinds of queries."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="100,000 rows instead of a million")
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--queries", type=int, default=20, help="random queries of each kind")
     parser.add_argument("--folder", type=Path, help="folder for the files; temporary if omitted")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        measure_index(Path(folder), 100_000 if arguments.quick else 1_000_000)
-
-
-def measure_index(folder: Path, rows: int) -> None:
-    """Print the times to create, open and search an index."""
-    names = [f"label{column:02}" for column in range(LABELS)]
-    logits = simulate_logits(rows)
-    paths = [f"images/{row:07}.jpg" for row in range(rows)]
-    start = time.perf_counter()
-    Index.create(folder / "index", Predictions(paths, names, logits, logits, "simulated", "none"))
-    print(
-        f"{rows:,} rows x {LABELS} labels, k = {K}; created in {time.perf_counter() - start:.1f} s"
-    )
-    parquet = folder / "logits.parquet"
-    columns = [np.ascontiguousarray(logits[:, j]) for j in range(LABELS)]
-    del logits
-    pq.write_table(pa.table(columns, names=names), parquet)
-    del columns
-    print(f"open: {median_milliseconds(lambda: Index.open(folder / 'index')):.2f} ms")
-    index = Index.open(folder / "index")
-    start = time.perf_counter()
-    index.search("label00", K)
-    print(f"first search after opening: {1e3 * (time.perf_counter() - start):.1f} ms")
-    compare_searches(index, parquet)
-
-
-def compare_searches(index: Index, parquet: Path) -> None:
-    """Print one line for each query shape, with DuckDB if it is installed."""
     try:
         import duckdb
     except ImportError:
         duckdb = None
-        print("duckdb is not installed; only the times of surelabel are measured")
-    print(
-        f"{'wanted+unwanted':>16}{'median ms':>10}{'max':>8}{'duckdb ms':>11}{'ratio':>7}", end=""
-    )
-    print(f"{'in memory':>11}{'ratio':>7}")
-    for shape in SHAPES:
-        queries = random_queries(shape, 5)
-        times = [
-            median_milliseconds(lambda query=query: index.search(query, K)) for query in queries
-        ]
-        median = statistics.median(times)
-        line = f"{shape[0]:>12} + {shape[1]}{median:>10.3f}{max(times):>8.2f}"
-        if duckdb:
-            line += duckdb_columns(duckdb, index, parquet, queries, median)
-        print(line, flush=True)
-
-
-def duckdb_columns(
-    duckdb, index: Index, parquet: Path, queries: list[Query], reference: float
-) -> str:
-    """Return the median times of DuckDB from Parquet and from memory, with their ratios."""
-    text = ""
-    with duckdb.connect() as database:
-        database.execute("SET threads = 1")
-        source = f"read_parquet('{parquet}', file_row_number = true)"
-        for is_precomputed in (False, True):
-            times = []
-            for query in queries:
-                table = create_table(database, query, source) if is_precomputed else source
-                sql = query_sql(query, table, is_precomputed)
-                check_equal_scores(index, query, database.execute(sql).fetchall())
-                times.append(
-                    median_milliseconds(lambda sql=sql: database.execute(sql).fetchall(), repeats=3)
+    others = f"DuckDB {duckdb.__version__} with one thread" if duckdb else "no DuckDB"
+    print(f"numpy {np.__version__}, {others}; k = {K}; times in ms")
+    for rows in arguments.rows:
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+            collection = Collection(Path(folder), rows)
+            print(f"\n{collection.describe()}\n")
+            columns = ["query", "median", "p99", "cold", "numpy"]
+            if duckdb:
+                columns += ["DuckDB, Parquet", "DuckDB, cold", "DuckDB, memory"]
+            print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+            index = Index.open(collection.index_folder)
+            for shape in SHAPES:
+                print(
+                    measure_shape(collection, index, shape, arguments.queries, duckdb), flush=True
                 )
-            median = statistics.median(times)
-            text += f"{median:>11.2f}{median / reference:>6.1f}x"
-    return text
-
-
-def create_table(database, query: Query, source: str) -> str:
-    """Create an in-memory table with the log sigmoids of the columns of one query."""
-    literals = [("p", 1, query.wanted), ("q", -1, query.unwanted)]
-    columns = [
-        f"{log_sigmoid_sql(name, sign)} AS {prefix}_{name}"
-        for prefix, sign, names in literals
-        for name in names
-    ]
-    database.execute(
-        f"CREATE OR REPLACE TABLE precomputed AS SELECT file_row_number AS row, "
-        f"{', '.join(columns)} FROM {source}"
-    )
-    return "precomputed"
-
-
-def check_equal_scores(index: Index, query: Query, duckdb_rows: list[tuple[int, float]]) -> None:
-    """Raise AssertionError if index and DuckDB return different scores."""
-    scores = np.log([hit.probability for hit in index.search(query, K)])
-    expected = [score for _, score in duckdb_rows]
-    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-12)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from surelabel.retrieval import conjunction_search
 from surelabel.retrieval.conjunction_search import (
-    ConjunctionSearchLogits,
     ConjunctionSearchRows,
     conjunction_search_log_probability,
     conjunction_search_top_k,
-    descending_order_for_conjunction_search,
     merge_conjunction_search_rows,
 )
+from surelabel.retrieval.label_table import FloatLabelTable
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "retrieval.json").read_text())
 
@@ -26,10 +25,10 @@ def table_of(logits, scores=None, is_active=None):
     """Label-major arrays as a shard holds them."""
     logits = np.asarray(logits, np.float32)
     scores = logits if scores is None else np.asarray(scores, np.float32)
-    return ConjunctionSearchLogits(
+    return FloatLabelTable(
         logits,
         scores,
-        np.stack([descending_order_for_conjunction_search(line) for line in logits]),
+        np.argsort(-logits, axis=1).astype(np.int32),
         is_active,
     )
 
@@ -37,12 +36,12 @@ def table_of(logits, scores=None, is_active=None):
 def by_hand(table, literals):
     """Every active row with its key, sorted: plain loops over floats."""
     keys = []
-    for row in range(table.logits.shape[1]):
+    for row in range(table.values.shape[1]):
         if table.is_active is not None and not table.is_active[row]:
             continue
         score = tie = 0.0
         for column, sign in literals:
-            z = sign * float(table.logits[column, row])
+            z = sign * float(table.values[column, row])
             score += min(z, 0.0) - log1p(exp(-abs(z)))
             tie += sign * float(table.scores[column, row])
         keys.append((-score, -tie, row))
@@ -79,7 +78,7 @@ def test_the_best_rows_are_those_of_scoring_every_row(seed, n, kind, signs, k, f
         found = conjunction_search_top_k(table, literals, k)
     expected = by_hand(table, literals)[:k]
     np.testing.assert_allclose(found.scores, [-key[0] for key in expected], rtol=1e-13)
-    exact = conjunction_search_log_probability(table.logits, literals, slice(None))
+    exact = conjunction_search_log_probability(table.values, literals, slice(None))
     ties = sum(sign * table.scores[column].astype(float) for column, sign in literals)
     rows = np.arange(n) if table.is_active is None else np.flatnonzero(table.is_active)
     full = ConjunctionSearchRows(rows, exact[rows], np.asarray(ties)[rows]).select_best(k)
@@ -92,7 +91,7 @@ def test_a_large_table_gives_the_rows_of_scoring_every_row(signs):
     table = random_table(random, 100_000, 5, "spread")
     literals = list(enumerate(signs))
     found = conjunction_search_top_k(table, literals, 50)
-    everything = conjunction_search_log_probability(table.logits, literals, slice(None))
+    everything = conjunction_search_log_probability(table.values, literals, slice(None))
     active = np.arange(100_000) if table.is_active is None else np.flatnonzero(table.is_active)
     best = active[np.argsort(-everything[active], kind="stable")[:50]]
     assert found.rows.tolist() == best.tolist()
@@ -116,9 +115,9 @@ def test_queries_of_eight_to_twelve_labels_are_exact(few, k, monkeypatch):
 def test_a_row_has_the_same_score_alone_and_among_others():
     table = table_of(np.random.default_rng(0).standard_normal((12, 500)))
     literals = [(column, 1) for column in range(12)]
-    together = conjunction_search_log_probability(table.logits, literals, slice(None))
+    together = conjunction_search_log_probability(table.values, literals, slice(None))
     alone = [
-        conjunction_search_log_probability(table.logits, literals, np.array([row]))[0]
+        conjunction_search_log_probability(table.values, literals, np.array([row]))[0]
         for row in range(500)
     ]
     assert together.tolist() == alone
@@ -141,7 +140,7 @@ def test_ties_are_broken_by_the_raw_score_and_then_by_the_row():
 
 def test_log_odds_that_saturate_as_probabilities_are_still_ordered():
     table = table_of([[18.0, 39.0, 40.0, 25.0]])
-    assert (1 / (1 + np.exp(-table.logits)) == 1).all()
+    assert (1 / (1 + np.exp(-table.values)) == 1).all()
     assert conjunction_search_top_k(table, [(0, 1)], 4).rows.tolist() == [2, 1, 3, 0]
     assert (np.diff(conjunction_search_top_k(table, [(0, 1)], 4).scores) < 0).all()
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from scipy.special import expit
 
 from surelabel.errors import DataError, InputError, NotFitted, UnknownName
@@ -188,16 +189,24 @@ def test_the_files_are_plain_and_label_major(tmp_path):
     assert files_of(tmp_path) == [
         "checksums-000.npy",
         "features-000.npy",
+        "first-000.npy",
+        "high-000.npy",
         "index.json",
         "index.lock",
-        "logits-000.npy",
-        "order-000.npy",
+        "last-000.npy",
+        "low-000.npy",
         "rows-000.parquet",
         "scores-000.npy",
     ]
-    logits, order = np.load(tmp_path / "logits-000.npy"), np.load(tmp_path / "order-000.npy")
-    assert np.array_equal(logits, made.logits.T)
-    assert (np.diff(np.take_along_axis(logits, order, axis=1)) <= 0).all()
+    high, low, first, last = (
+        np.load(tmp_path / f"{name}-000.npy") for name in ("high", "low", "first", "last")
+    )
+    keys = high.astype(np.int64) << 16 | low
+    bits = np.where(keys >> 31, keys - 2**31, 2**32 - 1 - keys).astype(np.uint32)
+    assert np.array_equal(bits.view(np.float32), made.logits.T)
+    assert np.array_equal(np.load(tmp_path / "scores-000.npy"), made.scores.T)
+    assert (np.diff(np.take_along_axis(made.logits.T, first, axis=1)) <= 0).all()
+    assert np.array_equal(first, last[:, ::-1])
 
 
 def test_changed_deleted_and_unindexed_images_have_a_reason(tmp_path):
@@ -335,7 +344,7 @@ def test_an_index_is_replaced_by_a_whole_new_one(tmp_path):
     old = Index.create(tmp_path, predictions(30))
     new = predictions(8, seed=5, names=[*NAMES, "spoon"])
     assert_finds(Index.create(tmp_path, new), new)
-    assert len(files_of(tmp_path)) == 8
+    assert len(files_of(tmp_path)) == 10
     with pytest.raises(DataError, match="changed by another process"):
         old.add(predictions(1, start=99))
     assert_finds(old, predictions(30))  # what was opened stays readable
@@ -401,6 +410,45 @@ def test_two_processes_that_write_at_once_lose_nothing_and_a_reader_sees_no_dama
     assert set(Index.open(tmp_path).paths) == expected
 
 
+REWRITER = """
+import sys
+import numpy as np
+from surelabel.retrieval import Index
+from surelabel.retrieval.index_rescoring import IndexScoring
+index = Index.open(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+for turn in range(8):
+    index.remove(index.paths[:2])
+    index.compact()
+    level = np.float32(turn)
+    score = lambda vectors: (vectors[:, :4].clip(-20, 20) + level,) * 2
+    index.rescore(IndexScoring(index.names, "model", f"level {turn}", score))
+"""
+
+
+def test_readers_see_whole_states_while_another_process_compacts_and_rescores(tmp_path):
+    Index.create(tmp_path, replace(predictions(40), calibration="level -1"))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    sizes, old = [], Index.open(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", REWRITER, str(tmp_path)], **pipes) as writer:
+        assert writer.stdout.readline() == b"ready\n"
+        writer.stdin.write(b"go\n")
+        writer.stdin.flush()
+        while writer.poll() is None:
+            index = Index.open(tmp_path)
+            level, vectors = int(index.calibration.split()[1]), [*index.image_vectors()]
+            sizes.append(len(index))
+            assert len(index.paths) == len(index.search("apple & !fork", 50)) == len(index)
+            if level >= 0:
+                logits = np.concatenate(vectors)[:, 0].astype(float) + level
+                np.testing.assert_allclose(index.probabilities("apple"), expit(logits), rtol=1e-5)
+        assert writer.returncode == 0
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(Index.open(tmp_path)) == 24
+    assert_finds(old, predictions(40))
+
+
 def test_a_path_that_is_no_text_cannot_be_read_twice_nor_removed(tmp_path):
     made = photographs(tmp_path, 2)
     odd = SkippedImage(f"{tmp_path}/\udcff.jpg", "truncated")
@@ -428,7 +476,7 @@ def test_an_index_means_the_same_from_every_folder(tmp_path, monkeypatch):
     assert index.paths == paths[1:]
 
 
-@pytest.mark.parametrize("name", ["logits", "scores", "order"])
+@pytest.mark.parametrize("name", ["high", "low", "scores", "first", "last"])
 def test_one_flipped_bit_is_found_by_the_first_search_that_reads_its_label(tmp_path, name):
     Index.create(tmp_path, predictions())
     file = tmp_path / f"{name}-000.npy"
@@ -460,7 +508,7 @@ TRUNCATER = """
 import os, sys
 from surelabel.errors import DataError
 from surelabel.retrieval import Index
-for name in ("logits", "scores", "order", "rows"):
+for name in ("scores", "low", "first", "rows"):
     folder = os.path.join(sys.argv[1], name)
     index = Index.open(folder)
     suffix = "parquet" if name == "rows" else "npy"
@@ -474,16 +522,17 @@ for name in ("logits", "scores", "order", "rows"):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not truncate mapped files")
 def test_a_file_that_is_truncated_while_the_index_is_open_is_an_error_and_no_signal(tmp_path):
-    names = ("logits", "scores", "order", "rows")
-    Index.create(tmp_path / "logits", predictions(3000))
+    names = ("scores", "low", "first", "rows")
+    Index.create(tmp_path / "scores", predictions(3000))
     for name in names[1:]:
-        shutil.copytree(tmp_path / "logits", tmp_path / name)
+        shutil.copytree(tmp_path / "scores", tmp_path / name)
     command = [sys.executable, "-c", TRUNCATER, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    for name, line in zip(names[:3], lines, strict=False):
-        assert f"{name}-000.npy is damaged: expected 48128 bytes, got 100 bytes" in line
+    sizes = (48128, 24128, 48128)
+    for name, size, line in zip(names[:3], sizes, lines, strict=False):
+        assert f"{name}-000.npy is damaged: expected {size} bytes, got 100 bytes" in line
     assert "rows-000.parquet is damaged: the file cannot be read" in lines[3]
 
 
@@ -592,7 +641,7 @@ def test_an_index_of_version_1_is_upgraded_with_the_same_hits(old_index, key):
     assert index.paths == paths[1:]
     for query, before in zip(queries, hits, strict=True):
         assert index.search(query, 40) == [hit for hit in before if hit.path != paths[0]]
-    assert len(np.load(old_index / "checksums-001.npy")) == 3
+    assert len(np.load(old_index / "checksums-001.npy")) == 5
     assert np.array_equal(np.load(old_index / "features-001.npy"), features[1:])
     stored = pq.read_table(old_index / "rows-001.parquet")["path"].to_pylist()
     assert stored == [f"{row:05}.jpg" for row in range(1, 40)]
@@ -642,8 +691,10 @@ def test_an_image_that_is_deleted_before_it_is_indexed_is_deleted_and_can_be_fou
     [
         "checksums-000.npy",
         "features-000.npy",
-        "logits-000.npy",
-        "order-000.npy",
+        "first-000.npy",
+        "high-000.npy",
+        "last-000.npy",
+        "low-000.npy",
         "rows-000.parquet",
         "scores-000.npy",
     ],
@@ -740,3 +791,47 @@ def test_an_index_of_0_1_0_records_no_recognizer_and_can_record_one(tmp_path):
     opened = Index.open(tmp_path / "index")
     assert opened.recognizer == named
     assert [(hit.path, hit.probability) for hit in opened.search(index.names[0])] == expected
+
+
+def test_a_compacted_index_has_one_shard_without_removed_rows_and_the_same_hits(tmp_path):
+    index = Index.create(tmp_path, predictions(40))
+    for block in range(3):
+        index.add(predictions(3, seed=1 + block, start=40 + 3 * block))
+    index.remove([f"/nowhere/{row:03}.jpg" for row in (0, 5, 39, 45)])
+    reader, before = Index.open(tmp_path), (index.paths, index.search("apple & !fork", None))
+    vectors = np.concatenate([*index.image_vectors()])
+    assert len(list(tmp_path.glob("rows-*.parquet"))) > 1
+    index.compact()
+    for found in (index, Index.open(tmp_path), reader):
+        assert (found.paths, found.search("apple & !fork", None)) == before
+    assert np.array_equal(np.concatenate([*index.image_vectors()]), vectors)
+    assert index.description.n_rows == len(index) == 45
+    assert len(list(tmp_path.glob("rows-*.parquet"))) == 1
+    files = files_of(tmp_path)
+    index.compact()  # nothing left to do
+    assert files_of(tmp_path) == files
+    index.remove(index.paths)
+    index.compact()
+    assert (len(index), index.search("apple")) == (0, [])
+    index.add(predictions(2))
+    assert len(Index.open(tmp_path)) == 2
+
+
+def test_a_compacted_index_of_version_1_has_dates_and_sizes(old_index, tmp_path):
+    paths = Index.open(old_index).paths
+    (tmp_path / "pictures").mkdir()
+    Image.new("L", (7, 9)).save(tmp_path / "pictures" / os.path.basename(paths[1]), "PNG")
+    file = old_index / "rows-000.parquet"
+    table, listed = pq.read_table(file), old_index / "index.json"
+    hashes = table["hash"].to_pylist()
+    hashes[1] = content_hash_for_cache(str(tmp_path / "pictures" / os.path.basename(paths[1])))
+    pq.write_table(table.set_column(3, table.schema.field(3), pa.array(hashes)), file)
+    fields = json.loads(listed.read_text())
+    fields["shards"][0]["files"][file.name] = file.stat().st_size
+    listed.write_text(json.dumps(fields))
+    index = Index.open(old_index, root=tmp_path / "pictures")
+    index.compact()
+    rows = pq.read_table(old_index / "rows-001.parquet")
+    assert rows["width"].to_pylist()[:3] == [None, 7, None]
+    assert rows["date"].to_pylist()[1] is not None
+    assert rows["date"].null_count == 39

@@ -38,7 +38,7 @@ def test_what_is_saved_is_loaded(tmp_path):
     assert load_index_manifest(tmp_path) == contents
     assert "recognizer" not in json.loads((tmp_path / "index.json").read_text())
     for calibration in (None, {"calibrator": "platt", "state": {"a": [0.1]}, "about": "ä"}):
-        named = IndexRecognizer("tiny-vit", ("ä|å", "b"), calibration)
+        named = IndexRecognizer("tiny-vit", ("ä|å", "b"), calibration, "abc", "def")
         save_index_manifest(tmp_path, replace(contents, recognizer=named))
         assert load_index_manifest(tmp_path).recognizer == named
 
@@ -68,6 +68,10 @@ def test_what_is_saved_is_loaded(tmp_path):
             {"recognizer": {"model": "tiny-vit", "labels": ["x", "y"], "calibration": "platt"}},
             "calibration of the recognizer must be an object",
         ),
+        (
+            {"recognizer": {"model": "tiny-vit", "labels": ["x", "y"], "encoder": 3}},
+            "encoder and scores of the recognizer must be strings",
+        ),
     ],
 )
 def test_a_field_of_another_kind_is_refused(listed, change, message):
@@ -89,6 +93,11 @@ def test_a_field_of_another_kind_is_refused(listed, change, message):
         ({"files": []}, "has no attribute"),
         ({"features_checksum": 7}, "features_checksum must be a number if the shard has features"),
         ({"files": {"../secret": 3}}, "the files of shard 0 must be"),
+        ({"step_columns": [0]}, "the files of shard 0 must be .*steps-000.parquet"),
+        ({"unscored_columns": [2]}, "columns of shards must be below 2"),
+        ({"unscored_columns": [1, 0]}, "columns must be increasing"),
+        ({"score_columns": [-1]}, "columns must be increasing whole numbers"),
+        ({"step_columns": "0"}, "columns must be increasing whole numbers"),
     ],
 )
 def test_a_shard_that_cannot_be_is_refused(listed, change, message):

@@ -32,8 +32,8 @@ def made(tmp_path):
 def test_rows_are_label_major(made):
     batch = predictions_to_ingestion_rows(made, IndexRoot.at("/"))
     assert batch.file_states["path"].to_pylist() == [path.removeprefix("/") for path in made.paths]
-    assert [batch.read_label("logits", j).tolist() for j in (0, 1)] == [[1, 3], [-2, 0]]
-    assert [batch.read_label("scores", j).tolist() for j in (0, 1)] == [[2, 6], [-4, 0]]
+    assert [batch.read_label(j)[0].tolist() for j in (0, 1)] == [[1, 3], [-2, 0]]
+    assert [batch.read_label(j)[1].tolist() for j in (0, 1)] == [[2, 6], [-4, 0]]
 
 
 def test_a_file_edited_between_prediction_and_index_is_stale(made, tmp_path):

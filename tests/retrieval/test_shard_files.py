@@ -13,17 +13,15 @@ def test_a_label_is_compared_once(tmp_path, batch):
     shard = write_shard(tmp_path, 0, [batch(50)])
     shard.mapped_files.check(3)
     shard.mapped_files.verify_checksums([0])
-    with (tmp_path / "logits-000.npy").open("r+b") as file:
+    with (tmp_path / "low-000.npy").open("r+b") as file:
         file.seek(128)
-        file.write(bytes(600))
+        file.write(bytes(90))
     shard.mapped_files.verify_checksums([0])
-    with pytest.raises(
-        DataError, match=r"logits-000\.npy is damaged: the checksum of label 0 does"
-    ):
+    with pytest.raises(DataError, match=r"low-000\.npy is damaged: the checksum of label 0 does"):
         Shard.from_entry(tmp_path, shard.entry).mapped_files.verify_checksums([2, 0])
 
 
-@pytest.mark.parametrize("name", ["logits", "scores", "order", "checksums"])
+@pytest.mark.parametrize("name", ["high", "low", "first", "scores", "checksums"])
 def test_numbers_of_another_kind_are_refused(tmp_path, batch, name):
     shard = write_shard(tmp_path, 0, [batch(50)])
     file = tmp_path / f"{name}-000.npy"
@@ -41,4 +39,4 @@ def test_a_flipped_byte_among_the_paths_is_found(tmp_path, batch):
     data[os.path.getsize(file) // 8] ^= 1
     file.write_bytes(data)
     with pytest.raises(DataError, match=r"rows-000\.parquet is damaged: the file cannot be read"):
-        _ = Shard.from_entry(tmp_path, shard.entry).file_states
+        _ = Shard.from_entry(tmp_path, shard.entry).active_file_states

@@ -10,6 +10,7 @@ from surelabel.cli.cluster_options import (
     parse_cluster_options,
     predict_index_on_cluster,
 )
+from surelabel.cli.index_maintenance import index_maintenance_options, maintain_index
 from surelabel.cli.input_options import (
     labels_input_option,
     max_image_memory_input_option,
@@ -47,7 +48,8 @@ def index_root_option(function: Command) -> Command:
 
 @click.command()
 @click.argument("folder", callback=validate_terminal_output_path)
-@click.argument("images", nargs=-1, required=True)
+@click.argument("images", nargs=-1)
+@index_maintenance_options
 @model_input_option
 @labels_input_option
 @calibrate_unlabelled_option
@@ -66,6 +68,8 @@ def index(
     root: str | None,
     image_column: str | None,
     ignore: tuple[str, ...],
+    compact: bool,
+    rescore: bool,
     **cluster_values: Any,
 ) -> None:
     """Create or update an index of images for search.
@@ -89,7 +93,25 @@ def index(
     Paths of images inside the root are stored relative to the root. The root of a new index is the
     common folder of IMAGES, unless --root is given. If all images were moved, --root stores their
     new root, and no image is tagged again.
+
+    --rescore and --compact change an index without IMAGES.
     """
+    if compact or rescore:
+        if images:
+            raise click.UsageError("--compact and --rescore need no IMAGES; leave them out.")
+        maintain_index(
+            terminal,
+            folder,
+            root=root,
+            is_compaction=compact,
+            is_rescoring=rescore,
+            model=model if is_option_given("model") else None,
+            labels=names,
+        )
+        return
+    if not images:
+        raise click.UsageError("Missing argument 'IMAGES...'.")
+
     from surelabel.data import find_images, is_prediction_folder
 
     if len(images) == 1 and is_prediction_folder(images[0]):
@@ -140,6 +162,16 @@ def index(
     print_tag_skipped_images(update.skipped)
 
 
+def is_option_given(name: str) -> bool:
+    """Return whether an option of the current command was given by the user.
+
+    Args:
+        name: Name of the parameter of the command.
+    """
+    source = click.get_current_context().get_parameter_source(name)
+    return source != click.core.ParameterSource.DEFAULT
+
+
 def check_index_options_of_predictions(predictions: str) -> None:
     """Check that no option of tagging is given for a folder of predictions.
 
@@ -152,11 +184,10 @@ def check_index_options_of_predictions(predictions: str) -> None:
     context = click.get_current_context()
     names = {"model", "names", "calibrate_unlabelled", "image_column", "ignore"}
     names |= {"cluster", "cluster_workers"}
-    default = click.core.ParameterSource.DEFAULT
     if given := [
         parameter.opts[0]
         for parameter in context.command.params
-        if parameter.name in names and context.get_parameter_source(parameter.name) != default
+        if parameter.name in names and is_option_given(parameter.name)
     ]:
         raise click.UsageError(
             f"{', '.join(given)} is for images; got the predictions {predictions}. Leave out this "

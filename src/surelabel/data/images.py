@@ -74,7 +74,7 @@ _TRUNCATION = re.compile(
     "truncated|end of file|file size too small|insufficient input", re.IGNORECASE
 )
 _PILLOW_LIMIT_LOCK = threading.Lock()
-_DECODE_ERRORS = (  # exceptions of Pillow's decoders for damaged files
+IMAGE_DECODING_ERRORS = (  # exceptions of Pillow's decoders for damaged files
     OSError,
     SyntaxError,
     ValueError,
@@ -171,11 +171,11 @@ def _decode_image(stream: BinaryIO, min_side: int) -> Image.Image:
             try:
                 return _decode_image_within_memory(stream, min_side)
             except Image.DecompressionBombError:
-                with _without_pixel_limit_of_pillow():
+                with without_pixel_limit_of_pillow():
                     return _decode_image_within_memory(stream, min_side)
     except DataError:
         raise
-    except _DECODE_ERRORS as error:
+    except IMAGE_DECODING_ERRORS as error:
         raise DataError(_describe_image_decoding_error(stream, error)) from error
 
 
@@ -199,7 +199,7 @@ def _open_encoded_image(stream: BinaryIO) -> ImageFile:
 
 
 @contextmanager
-def _without_pixel_limit_of_pillow() -> Iterator[None]:
+def without_pixel_limit_of_pillow() -> Iterator[None]:
     """Disable the limit of Pillow, which is global, for an image within our limit of memory."""
     with _PILLOW_LIMIT_LOCK:
         limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None

@@ -6,6 +6,7 @@ from surelabel.recognizer.auto_labelling import AutoLabelCount, AutoLabels, auto
 from surelabel.recognizer.comparison import compare
 from surelabel.recognizer.evaluation_run import basic_evaluation_run, evaluate
 from surelabel.recognizer.guaranteed_search import GuaranteedSearch, search_with_guarantee
+from surelabel.recognizer.index_rescoring import rescore_index
 from surelabel.recognizer.indexing import (
     IndexUpdate,
     index_images_with_recognizer,
@@ -76,6 +77,7 @@ __all__ = [
     "read_calibration_for_indexing",
     "read_names_for_indexing",
     "recognizer_of_index",
+    "rescore_index",
     "resolve_model",
     "restore_calibration_for_indexing",
     "score_pairs",

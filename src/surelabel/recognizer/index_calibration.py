@@ -1,11 +1,12 @@
-"""Calibration of the recognizer of an index: whether it can index, and what the index records."""
+"""Recognizer and calibration of an index: whether it can index, and what the index records."""
 
 from typing import Any
 
 from surelabel.errors import NotFitted
 from surelabel.recognizer.calibration_record import restore_calibration_record
+from surelabel.recognizer.fingerprints import recognizer_fingerprint
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.retrieval import Index
+from surelabel.retrieval import Index, IndexRecognizer
 
 
 def check_index_calibration(recognizer: Recognizer) -> None:
@@ -32,6 +33,29 @@ def index_calibration_state(recognizer: Recognizer) -> dict[str, Any] | None:
     """
     calibration = recognizer.calibration
     return None if calibration is None or calibration.uses_labels else calibration.state()
+
+
+def recognizer_record_of_index(recognizer: Recognizer, model: str) -> IndexRecognizer:
+    """Return what an index records of the recognizer that computed its image vectors and scores.
+
+    Args:
+        recognizer: Recognizer of the index.
+        model: Absolute path of a saved recognizer, or name of an encoder.
+    """
+    return IndexRecognizer(
+        model,
+        tuple(recognizer.names_with_aliases),
+        index_calibration_state(recognizer),
+        recognizer.encoder.fingerprint,
+        recognizer_fingerprint(
+            recognizer.run,
+            recognizer.names_with_aliases,
+            recognizer.encoder,
+            recognizer.method,
+            recognizer.link,
+            None,
+        ),
+    )
 
 
 def restore_index_calibration(index: Index, recognizer: Recognizer) -> bool:

@@ -10,7 +10,7 @@ from surelabel.label_aliases import list_labels
 from surelabel.progress import Progress
 from surelabel.recognizer.index_calibration import (
     check_index_calibration,
-    index_calibration_state,
+    recognizer_record_of_index,
     restore_index_calibration,
 )
 from surelabel.recognizer.model_resolution import absolute_model_name
@@ -88,9 +88,7 @@ def index_images_with_recognizer(
         images = list(dict.fromkeys(map(absolute_image_path, images)))
     named = None
     if model is not None:
-        labels = tuple(recognizer.names_with_aliases)
-        state = index_calibration_state(recognizer)
-        named = IndexRecognizer(absolute_model_name(model), labels, state)
+        named = recognizer_record_of_index(recognizer, absolute_model_name(model))
     if not (Path(folder) / "index.json").exists():
         check_index_manifest_folder(Path(folder))
         paths = images.paths if isinstance(images, LabelledFeatures) else images

@@ -6,51 +6,27 @@ terms. Each term is at most 0, so the score is at most the smallest term.
 The first rows of each label's sorted list determine a *floor*: a score that at least ``k`` rows
 reach. A row can be among the best ``k`` only if each of its terms reaches the floor. If the term of
 one label reaches the floor in only a few rows, only these rows are scored. Otherwise all rows are
-scanned in blocks, and only rows whose upper bound of the score reaches the floor are scored. The
-upper bound needs no exponential. The floor increases when better rows are found.
+scanned in blocks, and only rows whose terms all reach the floor are scored. The floor increases
+when better rows are found.
 
-Axes: ``n`` rows, ``c`` labels. Arrays have the shape ``(c, n)``, so that a query reads only the
-data of its labels.
+Axes: ``n`` rows, ``c`` labels.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import expm1, log
 
 import numpy as np
 import numpy.typing as npt
 
-RowNumbers = npt.NDArray[np.int64]
+from surelabel.retrieval.label_table import IndexLabelTable, RowNumbers
+
 Floats = npt.NDArray[np.float64]
 QueryLiteral = tuple[int, int]  # column, and +1 for wanted or -1 for unwanted
 
 HEAD_ROWS = 1000  # rows from the top of each list, or 4 k if more, that make the initial floor
-BLOCK_ROWS = 1 << 15  # rows per block: a few arrays of this size fit into the second-level cache
+BLOCK_ROWS = 1 << 18  # rows per block, whose mask fits into the second-level cache
 SPARSE_SHARE = 1 / 32  # of the rows: below that, scoring them one by one is faster than the scan
-
-
-@dataclass(frozen=True)
-class ConjunctionSearchLogits:
-    """Log-odds of many images, with the rows of each label in sorted order.
-
-    Attributes:
-        logits: Log-odds, float32 in [-40, 40], ``(c, n)``.
-        scores: Raw scores that break ties, float32, ``(c, n)``.
-        order: Row numbers for each label, sorted by decreasing logit, int32, ``(c, n)``.
-        is_active: True for rows that were not removed, ``(n,)``. If None, no row was removed.
-    """
-
-    logits: npt.NDArray[np.float32]
-    scores: npt.NDArray[np.float32]
-    order: npt.NDArray[np.int32]
-    is_active: npt.NDArray[np.bool_] | None = None
-
-    def rows_by_probability(self, literal: QueryLiteral) -> npt.NDArray[np.int32]:
-        """Return all row numbers, sorted by decreasing probability of a literal, ``(n,)``."""
-        column, sign = literal
-        rows: npt.NDArray[np.int32] = self.order[column]
-        return rows if sign > 0 else rows[::-1]
 
 
 @dataclass(frozen=True)
@@ -122,19 +98,32 @@ def conjunction_search_log_probability(
         The score is computed from log-odds, because float32 probabilities above a log-odds of 17
         are rounded to 1.
     """
-    terms = (
-        conjunction_search_log_sigmoid(sign * logits[column, rows]) for column, sign in literals
-    )
-    return np.asarray(sum(terms))  # sequentially: np.sum adds a single row in another order
+    return _sum_of_terms((sign, logits[column, rows]) for column, sign in literals)
+
+
+def conjunction_search_log_probability_of_rows(
+    table: IndexLabelTable, literals: Sequence[QueryLiteral], rows: RowNumbers | slice
+) -> Floats:
+    """Return the log probability that some rows of a label table match a query.
+
+    Args:
+        table: Log-odds of all rows.
+        literals: ``(column, sign)`` of each term.
+        rows: Row numbers of the images to score.
+
+    Returns:
+        Values of `conjunction_search_log_probability`, which are equal bit for bit.
+    """
+    return _sum_of_terms((sign, table.logits(column, rows)) for column, sign in literals)
 
 
 def conjunction_search_top_k(
-    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], k: int
+    table: IndexLabelTable, literals: Sequence[QueryLiteral], k: int
 ) -> ConjunctionSearchRows:
     """Find the ``k`` rows with the highest score of a conjunction, by an exact search.
 
     Args:
-        table: Sorted log-odds of all rows.
+        table: Log-odds of all rows.
         literals: ``(column, sign)`` of each term; at least one term, without repeated columns.
         k: Number of rows, >= 1. If the table has fewer rows, all rows are returned.
 
@@ -147,7 +136,9 @@ def conjunction_search_top_k(
     """
     floor = _initial_conjunction_search_floor(table, literals, k)
     rows, scores = _conjunction_search_candidates(table, literals, k, floor)
-    ties = sum(sign * table.scores[column, rows].astype(np.float64) for column, sign in literals)
+    ties = sum(
+        sign * table.tie_values(column, rows).astype(np.float64) for column, sign in literals
+    )
     return ConjunctionSearchRows(rows, scores, np.asarray(ties)).select_best(k)
 
 
@@ -165,7 +156,7 @@ def merge_conjunction_search_rows(
 
 
 def _initial_conjunction_search_floor(
-    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], k: int
+    table: IndexLabelTable, literals: Sequence[QueryLiteral], k: int
 ) -> float:
     """Return a score that at least ``k`` of the first rows of the sorted lists reach.
 
@@ -173,39 +164,26 @@ def _initial_conjunction_search_floor(
     labels are used only if the query has no wanted label.
     """
     used_literals = [literal for literal in literals if literal[1] > 0] or literals
-    heads = [
-        table.rows_by_probability(literal)[: max(4 * k, HEAD_ROWS)] for literal in used_literals
-    ]
-    rows = _drop_removed_conjunction_search_rows(
-        table, np.unique(np.concatenate(heads)).astype(np.int64)
-    )
+    n_head = max(4 * k, HEAD_ROWS)
+    heads = [table.best_rows(column, sign, n_head) for column, sign in used_literals]
+    rows = _drop_removed_conjunction_search_rows(table, np.unique(np.concatenate(heads)))
     return _kth_highest_conjunction_search_score(
-        conjunction_search_log_probability(table.logits, literals, rows), k
+        conjunction_search_log_probability_of_rows(table, literals, rows), k
     )
 
 
 def _conjunction_search_candidates(
-    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], k: int, floor: float
+    table: IndexLabelTable, literals: Sequence[QueryLiteral], k: int, floor: float
 ) -> tuple[RowNumbers, Floats]:
     """Return candidate rows and their scores, including all rows that reach the final floor."""
-    lengths = [
-        _count_conjunction_search_rows_at_floor(table, literal, floor) for literal in literals
-    ]
-    shortest = min(lengths)
-    if shortest > SPARSE_SHARE * table.logits.shape[1]:
-        return _scan_conjunction_search_blocks(table, literals, k, floor)
-    rows = table.rows_by_probability(literals[lengths.index(shortest)])[:shortest].astype(np.int64)
-    return _conjunction_search_rows_at_floor(table, literals, rows, floor)
-
-
-def _count_conjunction_search_rows_at_floor(
-    table: ConjunctionSearchLogits, literal: QueryLiteral, floor: float
-) -> int:
-    """Count the rows whose term for one literal reaches the floor, in the sorted list."""
-    column, sign = literal
-    rows, logits = table.rows_by_probability(literal), table.logits[column]
     lowest_logit = _conjunction_search_lowest_logit(floor)
-    return bisect_left(range(len(rows)), True, key=lambda i: sign * logits[rows[i]] < lowest_logit)
+    counts = [table.count_reaching(column, sign, lowest_logit) for column, sign in literals]
+    shortest = min((count for count in counts if count is not None), default=table.n_rows)
+    if shortest > SPARSE_SHARE * table.n_rows:
+        return _scan_conjunction_search_blocks(table, literals, k, floor)
+    column, sign = literals[counts.index(shortest)]
+    rows = table.best_rows(column, sign, shortest)
+    return _conjunction_search_rows_at_floor(table, literals, rows, floor)
 
 
 def _conjunction_search_lowest_logit(floor: float) -> float:
@@ -221,16 +199,18 @@ def _conjunction_search_lowest_logit(floor: float) -> float:
 
 
 def _scan_conjunction_search_blocks(
-    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], k: int, floor: float
+    table: IndexLabelTable, literals: Sequence[QueryLiteral], k: int, floor: float
 ) -> tuple[RowNumbers, Floats]:
-    """Scan all rows in blocks and score only rows whose upper bound reaches the floor."""
+    """Scan all rows in blocks and score only rows whose terms all reach the floor."""
     rows, scores = np.empty(0, np.int64), np.empty(0)
-    n = table.logits.shape[1]
-    buffers = np.zeros((5, min(BLOCK_ROWS, n)), np.float32)
-    for start in range(0, n, BLOCK_ROWS):
-        stop = min(start + BLOCK_ROWS, n)
-        block = table.logits[:, start:stop]
-        candidates = start + _conjunction_search_rows_by_bound(block, literals, floor, buffers)
+    for start in range(0, table.n_rows, BLOCK_ROWS):
+        block = slice(start, min(start + BLOCK_ROWS, table.n_rows))
+        is_candidate = np.ones(block.stop - start, bool)
+        for column, sign in literals:
+            table.reaches(
+                column, sign, _conjunction_search_lowest_logit(floor), block, is_candidate
+            )
+        candidates = start + np.flatnonzero(is_candidate)
         if len(candidates):
             new_rows, new_scores = _conjunction_search_rows_at_floor(
                 table, literals, candidates, floor
@@ -241,46 +221,28 @@ def _scan_conjunction_search_blocks(
     return rows, scores
 
 
-def _conjunction_search_rows_by_bound(
-    logits: npt.NDArray[np.float32],
-    literals: Sequence[QueryLiteral],
-    floor: float,
-    buffers: npt.NDArray[np.float32],
-) -> RowNumbers:
-    """Return the rows of a block whose lowest term and upper bound both reach the floor.
-
-    A term with log-odds z is at most min(z, 0), so the sum of min(z, 0) over the terms bounds the
-    score from above.
-    """
-    lowest, bound, signed, capped, zero = buffers[:, : logits.shape[1]]
-    lowest.fill(np.inf)
-    bound.fill(0.0)
-    for column, sign in literals:
-        z = logits[column] if sign > 0 else np.negative(logits[column], out=signed)
-        np.minimum(lowest, z, out=lowest)
-        bound += np.minimum(z, zero, out=capped)  # four times as fast as with a scalar
-    margin = 1e-5 + len(literals) * float(np.finfo(np.float32).eps)  # accumulated rounding error
-    reaches_floor = (lowest >= _conjunction_search_lowest_logit(floor)) & (
-        bound >= floor * (1 + margin)
-    )
-    return np.flatnonzero(reaches_floor)
-
-
 def _conjunction_search_rows_at_floor(
-    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], rows: RowNumbers, floor: float
+    table: IndexLabelTable, literals: Sequence[QueryLiteral], rows: RowNumbers, floor: float
 ) -> tuple[RowNumbers, Floats]:
     """Return the rows that were not removed and reach the floor, with their scores."""
     rows = _drop_removed_conjunction_search_rows(table, rows)
-    scores = conjunction_search_log_probability(table.logits, literals, rows)
-    return rows[scores >= floor], scores[scores >= floor]
+    scores = np.zeros(len(rows))
+    for column, sign in literals:  # each term is at most 0, so a sum below the floor stays there
+        scores = scores + conjunction_search_log_sigmoid(sign * table.logits(column, rows))
+        rows, scores = rows[scores >= floor], scores[scores >= floor]
+    return rows, scores
 
 
-def _drop_removed_conjunction_search_rows(
-    table: ConjunctionSearchLogits, rows: RowNumbers
-) -> RowNumbers:
+def _drop_removed_conjunction_search_rows(table: IndexLabelTable, rows: RowNumbers) -> RowNumbers:
     return rows if table.is_active is None else rows[table.is_active[rows]]
 
 
 def _kth_highest_conjunction_search_score(scores: Floats, k: int) -> float:
     """Return the k-th highest score, or minus infinity if there are fewer than ``k`` scores."""
     return float(np.partition(scores, -k)[-k]) if len(scores) >= k else -np.inf
+
+
+def _sum_of_terms(terms: Iterable[tuple[int, npt.NDArray[np.floating]]]) -> Floats:
+    """Return the sum of the log probabilities of terms, given as signs and log-odds."""
+    values = (conjunction_search_log_sigmoid(sign * logits) for sign, logits in terms)
+    return np.asarray(sum(values))  # sequentially: np.sum adds a single row in another order

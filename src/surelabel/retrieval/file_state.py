@@ -1,12 +1,16 @@
-"""Size, modification time and content hash of indexed files, to detect changed files."""
+"""State of indexed files: what detects that a file changed, and the date and size of its image."""
 
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
+from surelabel.data.image_headers import image_header_reading, read_image_header
 from surelabel.errors import DataError, InputError
 from surelabel.storage.image_paths import absolute_image_path
 from surelabel.storage.stored_images import (
@@ -15,9 +19,15 @@ from surelabel.storage.stored_images import (
     stored_image_status,
 )
 
-FILE_STATE_SCHEMA = pa.schema(
-    {"path": pa.string(), "bytes": pa.int64(), "mtime_ns": pa.int64(), "hash": pa.string()}
-)
+FILE_STATE_FIELDS = {
+    "path": pa.string(),
+    "bytes": pa.int64(),
+    "mtime_ns": pa.int64(),
+    "hash": pa.string(),
+}
+METADATA_FIELDS = {"date": pa.timestamp("ms"), "width": pa.int32(), "height": pa.int32()}
+FILE_STATE_SCHEMA = pa.schema(FILE_STATE_FIELDS | METADATA_FIELDS)
+READING_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -64,19 +74,17 @@ def read_file_state(path: str) -> FileState | None:
         if status is None:
             return None
         with open_stored_image(path) as file:
-            digest = hashlib.blake2b(digest_size=16)
-            while block := file.read(2**18):
-                digest.update(block)
+            return FileState(status.size, status.mtime_ns, _hash_file(file))
     except DataError:
         return None
-    return FileState(status.size, status.mtime_ns, digest.hexdigest())
 
 
 def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) -> pa.Table:
-    """Return a table with the absolute path and file state of each image.
+    """Return a table with the absolute path, file state, date and size of each image.
 
-    If a file cannot be read, its size and modification time are null. Its hash is also null, unless
-    ``hashes`` is given.
+    The date is that of the EXIF data, or else the modification time, in local time. If a file
+    cannot be read, only its path and a given hash are not null. If a file is no image, its width
+    and height are null.
 
     Args:
         paths: Paths of the images, length n.
@@ -91,11 +99,6 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
         raise InputError(
             f"Paths must be valid Unicode to be stored; got {invalid_paths[0]!r}. Rename that file."
         )
-    states = [read_file_state(path) for path in paths]
-    if hashes is not None:
-        states = [
-            _file_state_with_hash(state, hash) for state, hash in zip(states, hashes, strict=True)
-        ]
     column = pa.array(paths, pa.string())
     if len(column.unique()) < len(column):
         duplicate = next(path for path, count in Counter(paths).items() if count > 1)
@@ -103,10 +106,32 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
             f"Each image must occur once in an index; got {duplicate!r} twice. Remove one of the "
             f"two paths."
         )
-    fields = [
-        [state and getattr(state, name) for state in states] for name in FILE_STATE_SCHEMA.names[1:]
-    ]
+    rows = _read_files(paths)
+    if hashes is not None:
+        rows = [
+            row if row.hash == hash else _FileRow(hash=hash)
+            for row, hash in zip(rows, hashes, strict=True)
+        ]
+    fields = [list(field) for field in zip(*rows, strict=True)] or [[]] * len(_FileRow._fields)
     return pa.table([column, *fields], schema=FILE_STATE_SCHEMA)
+
+
+def add_file_metadata(table: pa.Table, paths: Sequence[str]) -> pa.Table:
+    """Return a table of file states with the date, width and height of each unchanged file.
+
+    Args:
+        table: Paths and file states of ``n`` images, as in an index of version 1.
+        paths: Absolute paths of the images, length n.
+    """
+    hashes = table["hash"].to_pylist()
+    rows = [
+        row if row.hash == hash else _FileRow()
+        for row, hash in zip(_read_files(paths), hashes, strict=True)
+    ]
+    for name, kind in METADATA_FIELDS.items():
+        values = pa.array([getattr(row, name) for row in rows], kind)
+        table = table.append_column(pa.field(name, kind), values)
+    return table
 
 
 def replace_file_state_paths(table: pa.Table, paths: Sequence[str]) -> pa.Table:
@@ -138,6 +163,50 @@ def describe_file_state_change(
     return None if current.hash == recorded.hash else "the content changed after the prediction"
 
 
-def _file_state_with_hash(current: FileState | None, hash: str) -> FileState:
-    """Return the current state if its content hash is ``hash``, else a state with only ``hash``."""
-    return current if current and current.hash == hash else FileState(None, None, hash)
+class _FileRow(NamedTuple):
+    """Values of a row of `FILE_STATE_SCHEMA` after the path."""
+
+    bytes: int | None = None
+    mtime_ns: int | None = None
+    hash: str | None = None
+    date: datetime | None = None
+    width: int | None = None
+    height: int | None = None
+
+
+def _read_files(paths: Sequence[str]) -> list[_FileRow]:
+    """Return the state, the date and the size of each image; threads read consecutive paths."""
+    n_per_thread = -(-len(paths) // READING_THREADS) or 1
+    parts = [paths[start : start + n_per_thread] for start in range(0, len(paths), n_per_thread)]
+    with image_header_reading(), ThreadPoolExecutor(READING_THREADS) as pool:
+        return [
+            row for rows in pool.map(lambda part: [*map(_read_file, part)], parts) for row in rows
+        ]
+
+
+def _read_file(path: str) -> _FileRow:
+    try:
+        status = stored_image_status(path)
+        if status is None:
+            return _FileRow()
+        with open_stored_image(path) as file:
+            hash, header = _hash_file(file), read_image_header(file)
+    except DataError:
+        return _FileRow()
+    date = header.date or _local_time(status.mtime_ns)
+    return _FileRow(status.size, status.mtime_ns, hash, date, header.width, header.height)
+
+
+def _hash_file(file: BinaryIO) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    while block := file.read(2**18):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _local_time(mtime_ns: int) -> datetime | None:
+    """Return a modification time as local time, or None if it is outside the years 1 to 9999."""
+    try:
+        return datetime.fromtimestamp(mtime_ns // 10**9)
+    except (OverflowError, ValueError, OSError):
+        return None

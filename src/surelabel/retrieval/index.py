@@ -23,6 +23,7 @@ from surelabel.retrieval.index_manifest import (
     load_complete_index_manifest,
     load_index_manifest,
 )
+from surelabel.retrieval.index_rescoring import IndexScoring, rescored_rows
 from surelabel.retrieval.index_root import (
     IndexRoot,
     common_index_root,
@@ -36,7 +37,11 @@ from surelabel.retrieval.index_search import (
     search_merged_indexes,
 )
 from surelabel.retrieval.index_status import IndexStatus, compute_index_status
-from surelabel.retrieval.index_writing import write_index_update
+from surelabel.retrieval.index_writing import (
+    write_compacted_index,
+    write_index_update,
+    write_rescored_index,
+)
 from surelabel.retrieval.ingestion import (
     check_recognizer_of_ingestion,
     empty_manifest_for_ingestion,
@@ -45,7 +50,7 @@ from surelabel.retrieval.ingestion import (
 )
 from surelabel.retrieval.query import Query, parse, query_to_columns
 from surelabel.retrieval.search_limits import SearchLimits
-from surelabel.retrieval.shard_files import INDEX_VERSION
+from surelabel.retrieval.shard_layout import INDEX_VERSION
 from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shard_search import probabilities_of_shards
 from surelabel.retrieval.shards import Shard
@@ -195,14 +200,14 @@ class Index:
         Raises:
             DataError: If a stored path leaves the root.
         """
-        tables = [shard.active_file_states for shard in self._manifest.shards]
-        return [self._root.resolve(path) for table in tables for path in table["path"].to_pylist()]
+        columns = [shard.active_column("path") for shard in self._manifest.shards]
+        return [self._root.resolve(path) for column in columns for path in column.to_pylist()]
 
     @property
     def content_hashes(self) -> list[str | None]:
         """Content hash of the file of each image, in row order; None for images without a file."""
-        tables = [shard.active_file_states for shard in self._manifest.shards]
-        return [text for table in tables for text in table["hash"].to_pylist()]
+        columns = [shard.active_column("hash") for shard in self._manifest.shards]
+        return [text for column in columns for text in column.to_pylist()]
 
     @property
     def vector_width(self) -> int | None:
@@ -236,7 +241,9 @@ class Index:
             in_shard = [row for row in rows if start <= row < start + len(shard)]
             if in_shard:
                 local_rows = [row - start for row in in_shard]
-                stored_paths = shard.active_file_states["path"].take(local_rows).to_pylist()
+                if shard.is_active is not None:
+                    local_rows = np.flatnonzero(shard.is_active)[local_rows].tolist()
+                stored_paths = shard.paths.of_rows(local_rows)
                 paths |= zip(in_shard, map(self._root.resolve, stored_paths), strict=True)
             start += len(shard)
         return [paths[row] for row in rows]
@@ -375,6 +382,56 @@ class Index:
                 delete_unlisted_index_files(self.folder, self._manifest)
             else:
                 self._write(self._manifest.shards, None, self._skipped())
+
+    def compact(self) -> None:
+        """Write the index again as one shard without removed images, in the current version.
+
+        The disk needs space for both indexes. Searches during the compaction, and searches of
+        processes that opened the index before, use the files before the compaction. If the process
+        is killed, the index is unchanged or complete.
+
+        Raises:
+            DataError: If another process changed or is changing the index, or the index is damaged
+                or cannot be written.
+        """
+        with self._locked():
+            self._manifest = write_compacted_index(
+                self.folder, self._manifest, self._root, self._skipped()
+            )
+            self._root = IndexRoot.at(self._root.current)
+
+    def rescore(self, scoring: IndexScoring) -> None:
+        """Replace labels, log-odds and raw scores by those that are computed from image vectors.
+
+        Without image vectors, only the log-odds are replaced, and computed from the raw scores. No
+        image is read. If the process is killed, the index is unchanged or complete.
+
+        Args:
+            scoring: New labels and the function that computes their scores; see
+                ``rescore_index`` for a recognizer.
+
+        Raises:
+            InputError: If the index has neither image vectors nor raw scores of its labels, or a
+                log-odds is outside [-40, 40] or not finite.
+            DataError: If another process changed or is changing the index, or the index is damaged
+                or cannot be written.
+        """
+        self.upgrade()
+        with self._locked():
+            manifest = replace(
+                self._manifest,
+                names=tuple(scoring.names),
+                model=scoring.model,
+                calibration=scoring.calibration,
+                recognizer=scoring.recognizer,
+            )
+            self._manifest = write_rescored_index(
+                self.folder,
+                manifest,
+                self._root,
+                lambda shard: rescored_rows(shard, scoring),
+                self._skipped(),
+            )
 
     def changed_paths(self) -> list[str]:
         """Return the paths of indexed images whose file changed after the prediction."""

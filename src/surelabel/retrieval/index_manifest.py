@@ -17,12 +17,13 @@ from surelabel.file_readers import CHECK_PATH, read_json
 from surelabel.files import atomic_file
 from surelabel.leftover_files import delete_path
 from surelabel.retrieval.index_lock import LOCK_FILE
-from surelabel.retrieval.shard_files import INDEX_VERSION
+from surelabel.retrieval.shard_layout import INDEX_VERSION
 from surelabel.retrieval.shards import Shard
 
 _BUILD_AGAIN = "Restore the file, or build the index again (`surelabel index`)."
 _INDEX_FILE_NAME = re.compile(
-    r"\.?(?:(?:rows|logits|scores|order|checksums|features)-(\d{3,})\.(?:parquet|npy)|index\.json)"
+    r"\.?(?:(?:rows|high|low|first|last|steps|logits|scores|order|checksums|features)"
+    r"-(\d{3,})\.(?:parquet|npy)|index\.json)"
     r"(?:\.(?:\d+|[0-9a-f]{8})\.new|\.lock)?|" + re.escape(LOCK_FILE)
 )
 
@@ -36,11 +37,17 @@ class IndexRecognizer:
         labels: Labels of the recognizer, length c; ``sofa|couch`` is one label with two aliases.
         calibration: Calibration as a JSON object, if the recognizer was calibrated without labels
             on images of the index. If the model has the calibration, the value is None.
+        encoder: Fingerprint of the encoder of the image vectors. If it was not recorded, the value
+            is None.
+        scores: Fingerprint of the recognizer without its calibration, which computed the raw
+            scores. If it was not recorded, the value is None.
     """
 
     model: str
     labels: tuple[str, ...]
     calibration: dict[str, Any] | None = None
+    encoder: str | None = None
+    scores: str | None = None
 
 
 @dataclass(frozen=True)
@@ -198,6 +205,11 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
     if not isinstance(entries, list):
         raise ValueError("shards must be a list")
     shards = tuple(Shard.from_entry(folder, entry, version) for entry in entries)
+    columns = [
+        column for shard in shards for line in shard.layout.columns.values() for column in line
+    ]
+    if max(columns, default=-1) >= len(names):
+        raise ValueError(f"columns of shards must be below {len(names)}")
     if len({shard.number for shard in shards}) < len(shards):
         raise ValueError("a shard is listed twice")
     model, calibration, revision = strings
@@ -225,7 +237,10 @@ def _parse_recognizer_in_index_manifest(value: Any, *, n_labels: int) -> IndexRe
         raise ValueError(f"recognizer must have {format_count(n_labels, 'label')}")
     if not isinstance(calibration, dict | None):
         raise ValueError("calibration of the recognizer must be an object")
-    return IndexRecognizer(model, tuple(labels), calibration)
+    encoder, scores = value.get("encoder"), value.get("scores")
+    if not isinstance(encoder, str | None) or not isinstance(scores, str | None):
+        raise ValueError("encoder and scores of the recognizer must be strings")
+    return IndexRecognizer(model, tuple(labels), calibration, encoder, scores)
 
 
 def _is_string_list_in_index_manifest(value: Any) -> bool:

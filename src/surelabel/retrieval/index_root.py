@@ -104,7 +104,7 @@ def root_of_index_version_1(folder: str | Path, shards: Iterable[Shard]) -> str:
         folder: Folder of the index.
         shards: Shards of the index, whose stored paths are absolute.
     """
-    paths = [path for shard in shards for path in shard.active_file_states["path"].to_pylist()]
+    paths = [path for shard in shards for path in shard.active_column("path").to_pylist()]
     return common_index_root(paths, default_index_root(folder))
 
 

@@ -11,12 +11,12 @@ from surelabel.errors import DataError, InputError
 from surelabel.retrieval.conjunction_search import (
     ConjunctionSearchRows,
     Floats,
-    RowNumbers,
     merge_conjunction_search_rows,
 )
 from surelabel.retrieval.hits import Hit, HitList
 from surelabel.retrieval.image_overlap import PathHashes, hash_paths_of_index
 from surelabel.retrieval.index_root import IndexRoot
+from surelabel.retrieval.label_table import RowNumbers
 from surelabel.retrieval.query import Query, query_to_columns
 from surelabel.retrieval.search_limits import FIRST_ROWS, SearchLimits
 from surelabel.retrieval.shard_search import best_rows_of_shards, hits_of_shards

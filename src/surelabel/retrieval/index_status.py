@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from surelabel.retrieval.file_state import (
+    FILE_STATE_FIELDS,
     FileState,
     absolute_file_state_paths,
     describe_file_state_change,
@@ -46,7 +47,8 @@ def compute_index_status(
     """
     indexed, changed, deleted = set(), {}, {}
     for shard in shards:
-        columns = [column.to_pylist() for column in shard.active_file_states.columns]
+        table = shard.active_file_states.select([*FILE_STATE_FIELDS])
+        columns = [column.to_pylist() for column in table.columns]
         for stored_path, size, mtime_ns, hash in zip(*columns, strict=True):
             path = root.resolve(stored_path)
             indexed.add(path)

@@ -1,6 +1,6 @@
 """Writing of the new rows of an index, and of the manifest that lists them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from surelabel.retrieval.index_manifest import (
@@ -9,7 +9,7 @@ from surelabel.retrieval.index_manifest import (
     save_index_manifest,
 )
 from surelabel.retrieval.index_root import IndexRoot
-from surelabel.retrieval.shard_files import INDEX_VERSION
+from surelabel.retrieval.shard_layout import INDEX_VERSION
 from surelabel.retrieval.shard_merging import merge_shards_of_version_1, select_shards_to_merge
 from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shard_writing import write_shard
@@ -41,13 +41,85 @@ def write_index_update(
         DataError: If the index is damaged or cannot be written.
     """
     if manifest.version == INDEX_VERSION:
-        all_shards, batches = select_shards_to_merge(shards, new_rows)
+        unchanged, batches = select_shards_to_merge(shards, new_rows)
     else:
-        all_shards, batches = [], merge_shards_of_version_1(shards, new_rows, root)
-    if batches:
+        unchanged, batches = [], merge_shards_of_version_1(shards, new_rows, root)
+    return _write_shards_and_manifest(
+        folder, manifest, root, unchanged, [batches] if batches else [], skipped
+    )
+
+
+def write_compacted_index(
+    folder: Path, manifest: IndexManifest, root: IndexRoot, skipped: dict[str, str]
+) -> IndexManifest:
+    """Write all rows that were not removed as one shard, then ``index.json``.
+
+    If the index has one shard without removed rows, only ``index.json`` is written.
+
+    Args:
+        folder: Folder of the index, which is locked.
+        manifest: Manifest before the compaction.
+        root: Root folder of the stored paths; the new manifest stores its current path.
+        skipped: Reason for each image that could not be read, by absolute path.
+
+    Returns:
+        The new manifest, which is on disk.
+
+    Raises:
+        DataError: If the index is damaged or cannot be written.
+    """
+    shards, unchanged = [shard for shard in manifest.shards if len(shard)], list[Shard]()
+    if manifest.version != INDEX_VERSION:
+        batches = merge_shards_of_version_1(shards, None, root)
+    elif len(shards) == 1 and not shards[0].removed:
+        unchanged, batches = shards, []
+    else:
+        batches = [shard.active_rows() for shard in shards]
+    return _write_shards_and_manifest(
+        folder, manifest, root, unchanged, [batches] if batches else [], skipped
+    )
+
+
+def write_rescored_index(
+    folder: Path,
+    manifest: IndexManifest,
+    root: IndexRoot,
+    rescore: Callable[[Shard], ShardRows],
+    skipped: dict[str, str],
+) -> IndexManifest:
+    """Write each shard again with other log-odds and raw scores, then ``index.json``.
+
+    Args:
+        folder: Folder of the index, which is locked.
+        manifest: Manifest of the new index, with the shards before the change.
+        root: Root folder of the stored paths; the new manifest stores its current path.
+        rescore: Function that returns the new rows of a shard, without removed rows.
+        skipped: Reason for each image that could not be read, by absolute path.
+
+    Returns:
+        The new manifest, which is on disk.
+
+    Raises:
+        DataError: If the index is damaged or cannot be written.
+    """
+    groups = ([rescore(shard)] for shard in manifest.shards if len(shard))
+    return _write_shards_and_manifest(folder, manifest, root, [], groups, skipped)
+
+
+def _write_shards_and_manifest(
+    folder: Path,
+    manifest: IndexManifest,
+    root: IndexRoot,
+    unchanged: Sequence[Shard],
+    groups: Iterable[Sequence[ShardRows]],
+    skipped: dict[str, str],
+) -> IndexManifest:
+    """Write each group of rows as one shard, then ``index.json`` with all shards."""
+    shards = list(unchanged)
+    for batches in groups:
         number = next_shard_number_in_index_manifest(folder)
-        all_shards.append(write_shard(folder, number, batches))
-    for shard in all_shards:
+        shards.append(write_shard(folder, number, batches))
+    for shard in shards:
         shard.mapped_files.check(len(manifest.names))
     new_root = IndexRoot.at(root.current)
     new_manifest = IndexManifest(
@@ -55,7 +127,7 @@ def write_index_update(
         manifest.model,
         manifest.calibration,
         new_root.current,
-        tuple(all_shards),
+        tuple(shards),
         {new_root.stored_path(path): reason for path, reason in skipped.items()},
         recognizer=manifest.recognizer,
     )

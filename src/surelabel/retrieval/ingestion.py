@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from surelabel.arrays import LOGIT_LIMIT
 from surelabel.errors import InputError, NotFitted
@@ -34,13 +35,49 @@ def empty_manifest_for_ingestion(predictions: Predictions, root: str) -> IndexMa
             "not calibrated. Calibrate the recognizer (`surelabel calibrate`) and predict again."
         )
     names = tuple(predictions.names)
+    check_label_names_for_ingestion(names)
+    return IndexManifest(names, predictions.model, predictions.calibration, root)
+
+
+def check_label_names_for_ingestion(names: Sequence[str]) -> None:
+    """Check that label names can be the names of an index.
+
+    Raises:
+        InputError: If there is no label name, or a name is empty or occurs twice.
+    """
     if not names or not all(names) or len(set(names)) < len(names):
         invalid_names = [name for name in names if not name or names.count(name) > 1]
         raise InputError(
             f"Label names of an index must be distinct and not empty; got "
             f"{_abbreviate_ingestion_value(invalid_names)}. Rename these labels."
         )
-    return IndexManifest(names, predictions.model, predictions.calibration, root)
+
+
+def check_values_for_ingestion(
+    logits: npt.NDArray[np.float32],
+    scores: npt.NDArray[np.float32],
+    paths: Sequence[str],
+    names: Sequence[str],
+) -> None:
+    """Check the log-odds and raw scores of n images and c labels.
+
+    Args:
+        logits: Log-odds, ``(n, c)``.
+        scores: Raw scores, ``(n, c)``.
+        paths: Paths of the images, length n.
+        names: Label names, length c.
+
+    Raises:
+        InputError: If a logit is outside [-40, 40], or a score is not finite.
+    """
+    is_valid = (np.abs(logits) <= LOGIT_LIMIT) & np.isfinite(scores)  # NaN compares as False
+    if not is_valid.all():
+        row, column = np.argwhere(~is_valid)[0]
+        raise InputError(
+            f"Log-odds must be in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}] and scores finite; "
+            f"{paths[row]!r} has log-odds {logits[row, column]} and score "
+            f"{scores[row, column]} for {names[column]!r}. Predict the image again."
+        )
 
 
 def predictions_to_ingestion_rows(predictions: Predictions, root: IndexRoot) -> ShardRows:
@@ -56,14 +93,7 @@ def predictions_to_ingestion_rows(predictions: Predictions, root: IndexRoot) -> 
     """
     logits = np.asarray(predictions.logits, dtype=np.float32)
     scores = np.asarray(predictions.scores, dtype=np.float32)
-    is_valid = (np.abs(logits) <= LOGIT_LIMIT) & np.isfinite(scores)  # NaN compares as False
-    if not is_valid.all():
-        row, column = np.argwhere(~is_valid)[0]
-        raise InputError(
-            f"Log-odds must be in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}] and scores finite; "
-            f"{predictions.paths[row]!r} has log-odds {logits[row, column]} and score "
-            f"{scores[row, column]} for {predictions.names[column]!r}. Predict the image again."
-        )
+    check_values_for_ingestion(logits, scores, predictions.paths, predictions.names)
     file_states = file_state_table(predictions.paths, predictions.hashes)
     stored_paths = [root.stored_path(path) for path in file_states["path"].to_pylist()]
     file_states = replace_file_state_paths(file_states, stored_paths)

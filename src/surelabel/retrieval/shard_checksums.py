@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FOLD_WORDS = 1 << 11  # words per piece of 8 KiB; a checksum of the full line would be much slower
+FOLD_BYTES = 1 << 13  # bytes per piece; a checksum of the full line would be much slower
 
 
 def shard_checksum(line: npt.NDArray[Any]) -> int:
-    """Return the CRC-32 of an array of 4-byte numbers, after combining pieces of 8 KiB by XOR.
+    """Return the CRC-32 of an array of numbers, after combining pieces of 8 KiB by XOR.
 
     The probability that damage within 8 KiB remains undetected is about 2^-32. Larger damage also
     remains undetected if the changed bits of different pieces cancel.
     """
-    words = np.ascontiguousarray(line).view(np.uint32)
-    end = len(words) // FOLD_WORDS * FOLD_WORDS
-    folded = np.bitwise_xor.reduce(words[:end].reshape(-1, FOLD_WORDS), axis=0)
-    return zlib.crc32(words[end:].data, zlib.crc32(folded.data))
+    values = np.ascontiguousarray(line).view(np.uint8)
+    end = len(values) // FOLD_BYTES * FOLD_BYTES
+    words = values[:end].view(np.uint32).reshape(-1, FOLD_BYTES // 4)
+    folded = np.bitwise_xor.reduce(words, axis=0)
+    return zlib.crc32(values[end:].data, zlib.crc32(folded.data))
 
 
 def extend_shard_checksum(checksum: int, block: npt.NDArray[Any]) -> int:

@@ -1,24 +1,11 @@
-"""Files of an index shard, which are mapped into memory and checked for damage.
+"""Files of an index shard, which are mapped into memory and checked for damage."""
 
-A row is an image, and all files of a shard have the same rows. Files are never modified.
-
-    rows-000.parquet     path, bytes, mtime_ns, hash of each image
-    logits-000.npy       log-odds, float32, (c, n)
-    scores-000.npy       raw scores that break ties, float32, (c, n)
-    order-000.npy        rows for each label, sorted by decreasing logit, int32, (c, n)
-    checksums-000.npy    checksums of logits, scores and order of each label, uint32, (3, c)
-    features-000.npy     image features, float16, (n, d); optional
-
-Log-odds are float32, because float16 rounds values near 40 to multiples of 0.03 and makes distinct
-values equal. Paths are stored relative to the root of the index. Version 1 has absolute paths and
-checksums of logits and order only.
-"""
-
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from mmap import mmap
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -29,16 +16,11 @@ import pyarrow.parquet as pq
 from surelabel.array_files import map_array
 from surelabel.errors import DataError
 from surelabel.file_readers import check_regular_file
+from surelabel.retrieval.label_encoding import StepTable
 from surelabel.retrieval.shard_checksums import shard_checksum
+from surelabel.retrieval.shard_layout import ArrayLayout, ShardLayout
 
-INDEX_VERSION = 2
-CHECKSUMMED_ARRAYS = {1: ("logits", "order"), INDEX_VERSION: ("logits", "scores", "order")}
-ARRAY_DTYPES = {
-    "logits": np.dtype(np.float32),
-    "scores": np.dtype(np.float32),
-    "order": np.dtype(np.int32),
-    "checksums": np.dtype(np.uint32),
-}
+STEP_TABLE_SCHEMA = pa.schema({"column": pa.int32(), "score": pa.float32(), "logit": pa.float32()})
 
 
 @dataclass(frozen=True)
@@ -48,34 +30,80 @@ class ShardFiles:
     Attributes:
         folder: Folder of the index.
         number: Shard number, which is part of the file names.
-        n_rows: Number of all rows, n, including removed rows.
         sizes: Expected size of each file in bytes, by file name.
-        version: Version of the index that contains the shard.
+        layout: Version, number of rows and encodings of the labels.
     """
 
     folder: Path
     number: int
-    n_rows: int
     sizes: dict[str, int]
-    version: int
+    layout: ShardLayout
+
+    def read_columns(self, names: Sequence[str] | None = None) -> pa.Table:
+        """Return columns of the table of all rows, which are not kept in memory.
+
+        Args:
+            names: Names of the columns. If None, all columns are read.
+        """
+        return self._read_table("rows", lambda rows: rows.read(columns=names))
+
+    def read_path_group(self, group: int) -> pa.ChunkedArray:
+        """Return the stored paths of one row group of the table of all rows."""
+        table = self._read_table("rows", lambda rows: rows.read_row_group(group, columns=["path"]))
+        return table["path"]
 
     @cached_property
-    def file_states(self) -> pa.Table:
-        """Stored paths and file states of all rows."""
-        return self._read("rows", lambda _: self._parquet.read().combine_chunks())
+    def path_group_ends(self) -> npt.NDArray[np.int64]:
+        """Row number after the last row of each row group of the table of all rows."""
+        metadata = self._parquet_files["rows"].metadata
+        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        return np.cumsum(sizes)
 
-    def read_paths(self) -> pa.ChunkedArray:
-        """Return the stored paths of all rows, which are not kept in memory."""
-        return self._read("rows", lambda _: self._parquet.read(columns=["path"])["path"])
+    def read_step_table(self, column: int) -> StepTable | None:
+        """Return the step table of a label, or None if its keys are the log-odds.
+
+        Raises:
+            DataError: If the file of the step tables is damaged.
+        """
+        if column not in self.layout.step_columns:
+            return None
+        group = self.layout.step_columns.index(column)
+        table = self._read_table("steps", lambda steps: steps.read_row_group(group))
+        if table.schema != STEP_TABLE_SCHEMA or set(table["column"].to_pylist()) != {column}:
+            raise self.damage_error("steps", f"expected the step table of label {column}")
+        score_column, logit_column = (table[n].combine_chunks() for n in ("score", "logit"))
+        scores: Any = np.from_dlpack(score_column)  # to_numpy would import pandas
+        logits: Any = np.from_dlpack(logit_column)
+        return StepTable(scores, logits)
+
+    def score_line(self, column: int) -> npt.NDArray[np.float32] | None:
+        """Return the raw scores of a label, or None if they are not stored separately."""
+        if self.layout.version == 1:
+            return np.asarray(self.arrays["scores"][column])
+        if column not in self.layout.score_columns:
+            return None
+        return np.asarray(self.arrays["scores"][self.layout.score_columns.index(column)])
 
     @cached_property
-    def _parquet(self) -> pq.ParquetFile:
-        return self._read("rows", _open_shard_parquet)
+    def _parquet_files(self) -> dict[str, pq.ParquetFile]:
+        """Tables of the shard, open for reading, by name."""
+        names = ["rows", *(["steps"] if self.layout.step_columns else [])]
+        return {name: self._read(name, _open_shard_parquet) for name in names}
+
+    @cached_property
+    def _table_lock(self) -> Lock:
+        """Lock of the tables, which threads must not read at the same time."""
+        return Lock()
+
+    def _read_table(self, name: str, reader: Callable[[pq.ParquetFile], pa.Table]) -> pa.Table:
+        file = self._parquet_files[name]
+        with self._table_lock:
+            return self._read(name, lambda _: reader(file))
 
     @cached_property
     def arrays(self) -> dict[str, Any]:
         """Arrays of all files, mapped into memory, by name."""
-        names = [*ARRAY_DTYPES]
+        names = self.layout.array_names()
         names += ["features"] if f"features-{self.number:03}.npy" in self.sizes else []
         return {name: self._read(name, map_array) for name in names}
 
@@ -112,17 +140,19 @@ class ShardFiles:
             if actual_size != size:
                 actual = "no file" if actual_size is None else f"{actual_size} bytes"
                 raise _damaged_shard_error(file, f"expected {size} bytes, got {actual}")
-        for name, dtype in ARRAY_DTYPES.items():
+        for name, expected in self.layout.arrays(n_labels).items():
             array = self._checksums if name == "checksums" else self.arrays[name]
-            n_checksums = len(CHECKSUMMED_ARRAYS[self.version])
-            shape = (n_checksums, n_labels) if name == "checksums" else (n_labels, self.n_rows)
-            self._check_array(name, array, shape, dtype)
-        if self._parquet.metadata.num_rows != self.n_rows:
-            raise self.damage_error("rows", f"expected {self.n_rows} rows")
+            self._check_array(name, array, expected)
+        if self._parquet_files["rows"].metadata.num_rows != self.layout.n_rows:
+            raise self.damage_error("rows", f"expected {self.layout.n_rows} rows")
+        n_steps = len(self.layout.step_columns)
+        if n_steps and self._parquet_files["steps"].metadata.num_row_groups != n_steps:
+            raise self.damage_error("steps", f"expected {n_steps} step tables")
         features = self.arrays.get("features")
         if features is not None:
             width = features.shape[1] if features.ndim == 2 else 0
-            self._check_array("features", features, (self.n_rows, width), np.dtype(np.float16))
+            expected = ArrayLayout(np.dtype(np.float16), (self.layout.n_rows, width))
+            self._check_array("features", features, expected)
 
     def check_not_truncated(self) -> None:
         """Check that no mapped file became shorter than its mapping, which takes microseconds.
@@ -149,10 +179,9 @@ class ShardFiles:
                 file is damaged.
         """
         self.check_not_truncated()
-        names = CHECKSUMMED_ARRAYS[self.version]
         for column in set(columns) - self._verified_columns:
-            for name, checksums in zip(names, self._checksums, strict=True):
-                if shard_checksum(self.arrays[name][column]) != checksums[column]:
+            for name, checksums in zip(self.layout.checksummed, self._checksums, strict=True):
+                if shard_checksum(self._checksummed_line(name, column)) != checksums[column]:
                     raise self.damage_error(name, f"the checksum of label {column} does not match")
             self._verified_columns.add(column)
 
@@ -165,15 +194,20 @@ class ShardFiles:
         """
         return _damaged_shard_error(self._path(name), reason)
 
-    def _check_array(
-        self, name: str, array: npt.NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> None:
-        if (array.shape, array.dtype) != (shape, dtype):
+    def _checksummed_line(self, name: str, column: int) -> npt.NDArray[Any]:
+        """Return the values of a label in an array, which are empty if none are stored."""
+        if name != "scores":
+            return np.asarray(self.arrays[name][column])
+        scores = self.score_line(column)
+        return np.empty(0, np.float32) if scores is None else scores
+
+    def _check_array(self, name: str, array: npt.NDArray[Any], expected: ArrayLayout) -> None:
+        if (array.shape, array.dtype) != (expected.shape, expected.dtype):
             actual = f"{array.shape} of {array.dtype.str}"
-            raise self.damage_error(name, f"expected shape {shape}, got {actual}")
+            raise self.damage_error(name, f"expected shape {expected.shape}, got {actual}")
 
     def _path(self, name: str) -> Path:
-        suffix = "parquet" if name == "rows" else "npy"
+        suffix = "parquet" if name in ("rows", "steps") else "npy"
         return self.folder / f"{name}-{self.number:03}.{suffix}"
 
     def _read(self, name: str, reader: Callable[[Path], Any]) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from surelabel.retrieval.file_state import replace_file_state_paths
+from surelabel.retrieval.file_state import add_file_metadata, replace_file_state_paths
 from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shards import Shard
@@ -35,6 +35,8 @@ def merge_shards_of_version_1(
 ) -> list[ShardRows]:
     """Return all rows of an index of version 1, with paths relative to the root, and the new rows.
 
+    The date and the size of each image whose file did not change are read from its header.
+
     Args:
         shards: Shards of the index, whose stored paths are absolute.
         new_rows: New rows. If None, no rows are added.
@@ -42,8 +44,9 @@ def merge_shards_of_version_1(
     """
     batches = []
     for rows in (shard.active_rows() for shard in shards if len(shard)):
-        resolved_paths = map(root.resolve, rows.file_states["path"].to_pylist())
+        resolved_paths = [root.resolve(path) for path in rows.file_states["path"].to_pylist()]
+        file_states = add_file_metadata(rows.file_states, resolved_paths)
         paths = [root.stored_path(path) for path in resolved_paths]
-        file_states = replace_file_state_paths(rows.file_states, paths)
+        file_states = replace_file_state_paths(file_states, paths)
         batches.append(replace(rows, file_states=file_states))
     return [*batches, new_rows] if new_rows else batches

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 LabelLine = npt.NDArray[np.float32]
+LabelValues = tuple[LabelLine, LabelLine | None]  # log-odds, and raw scores if they are stored
 
 
 @dataclass(frozen=True)
@@ -18,15 +19,16 @@ class ShardRows:
         file_states: Stored path and file state of each image, ``n`` rows.
         n_labels: Number of labels, c.
         feature_width: Width of the image features, d. If no features are stored, the value is None.
-        read_label: Function that returns the ``logits`` or ``scores`` of one label, ``(n,)``. Its
-            arguments are the name of the array and the column of the label.
+        read_label: Function that returns the log-odds and the raw scores of one label, each
+            ``(n,)``. Its argument is the column of the label. Raw scores that are not stored are
+            None.
         read_features: Function that returns blocks of image features, of ``n`` rows in all.
     """
 
     file_states: pa.Table
     n_labels: int
     feature_width: int | None
-    read_label: Callable[[str, int], LabelLine]
+    read_label: Callable[[int], LabelValues]
     read_features: Callable[[], Iterable[npt.NDArray[np.float16]]]
 
     def __len__(self) -> int:
@@ -48,11 +50,10 @@ class ShardRows:
             scores: Raw scores, ``(c, n)``.
             features: Image features, ``(n, d)``. If None, no features are stored.
         """
-        arrays = {"logits": logits, "scores": scores}
         return cls(
             file_states,
             len(logits),
             None if features is None else features.shape[1],
-            lambda name, column: arrays[name][column],
+            lambda column: (logits[column], scores[column]),
             lambda: [] if features is None else [features],
         )

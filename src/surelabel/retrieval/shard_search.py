@@ -10,13 +10,13 @@ from surelabel.retrieval.conjunction_search import (
     ConjunctionSearchRows,
     Floats,
     QueryLiteral,
-    RowNumbers,
-    conjunction_search_log_probability,
+    conjunction_search_log_probability_of_rows,
     conjunction_search_top_k,
     merge_conjunction_search_rows,
 )
 from surelabel.retrieval.hits import Hit
 from surelabel.retrieval.index_root import IndexRoot
+from surelabel.retrieval.label_table import RowNumbers
 from surelabel.retrieval.shards import Shard
 
 
@@ -38,7 +38,7 @@ def best_rows_of_shards(
     """
     for shard in shards:
         shard.mapped_files.verify_checksums([column for column, _ in literals])
-    parts = [conjunction_search_top_k(shard.sorted_logits, literals, k) for shard in shards]
+    parts = [conjunction_search_top_k(shard.label_table, literals, k) for shard in shards]
     return merge_conjunction_search_rows(parts, _starts_of_shards(shards)).select_best(k)
 
 
@@ -84,8 +84,8 @@ def probabilities_of_shards(shards: Sequence[Shard], literals: Sequence[QueryLit
     parts = [np.empty(0)]
     for shard in shards:
         shard.mapped_files.verify_checksums([column for column, _ in literals])
-        logits, is_active = shard.sorted_logits.logits, shard.is_active
-        values = np.exp(conjunction_search_log_probability(logits, literals, slice(None)))
+        table, is_active = shard.label_table, shard.is_active
+        values = np.exp(conjunction_search_log_probability_of_rows(table, literals, slice(None)))
         parts.append(values if is_active is None else values[is_active])
     return np.concatenate(parts)
 
@@ -99,9 +99,9 @@ def _hits_of_shard(
     shard: Shard, rows: RowNumbers, scores: Floats, label_names: dict[int, str], root: IndexRoot
 ) -> list[Hit]:
     """Return the images of some rows, with the probability of each label of the query."""
-    lines = [shard.sorted_logits.logits[column, rows] for column in label_names]
+    lines = [shard.label_table.logits(column, rows) for column in label_names]
     probabilities = expit(np.stack(lines, axis=1).astype(np.float64))
-    paths = shard.file_states["path"].take(rows).to_pylist()
+    paths = shard.paths.of_rows(rows)
     return [
         Hit(
             root.resolve(path),

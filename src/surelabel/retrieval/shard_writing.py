@@ -1,8 +1,8 @@
 """Writing of a new shard from new predictions and from the rows of older shards."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from surelabel.files import atomic_file
-from surelabel.retrieval.conjunction_search import descending_order_for_conjunction_search
-from surelabel.retrieval.shard_checksums import extend_shard_checksum, shard_checksum
-from surelabel.retrieval.shard_files import ARRAY_DTYPES, CHECKSUMMED_ARRAYS, INDEX_VERSION
+from surelabel.retrieval.label_encoding import EncodedLabel, encode_label
+from surelabel.retrieval.shard_array_writing import write_shard_array
+from surelabel.retrieval.shard_checksums import extend_shard_checksum
+from surelabel.retrieval.shard_label_writing import ShardLabelWriter
 from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shards import Shard
 
-ROW_GROUP_SIZE = 1 << 16
+ROW_GROUP_SIZE = 1 << 13  # rows whose paths are read together to show one hit
 
 
 def write_shard(folder: Path, number: int, batches: Sequence[ShardRows]) -> Shard:
@@ -34,54 +35,23 @@ def write_shard(folder: Path, number: int, batches: Sequence[ShardRows]) -> Shar
         DataError: If the folder cannot be written, or the data of a batch is damaged.
     """
     n, c = sum(map(len, batches)), batches[0].n_labels
-    files = [_write_shard_file_states(folder / f"rows-{number:03}.parquet", batches)]
-    checksums: dict[str, list[int]] = {}
-
-    def write_lines(name: str, lines: Iterable[npt.NDArray[Any]]) -> None:
-        checksums[name] = []
-        files.append(folder / f"{name}-{number:03}.npy")
-        lines = _with_shard_checksums(lines, checksums[name])
-        write_shard_array(files[-1], (c, n), ARRAY_DTYPES[name], lines)
-
-    write_lines("logits", _label_lines_of_shards("logits", batches))
-    write_lines("scores", _label_lines_of_shards("scores", batches))
-    order = map(descending_order_for_conjunction_search, _label_lines_of_shards("logits", batches))
-    write_lines("order", order)
-    lines = [checksums[name] for name in CHECKSUMMED_ARRAYS[INDEX_VERSION]]
-    files.append(folder / f"checksums-{number:03}.npy")
-    write_shard_array(files[-1], (len(lines), c), ARRAY_DTYPES["checksums"], lines)
-    features_checksum = None
+    _write_shard_file_states(folder / f"rows-{number:03}.parquet", batches)
+    with ExitStack() as stack:
+        writer = ShardLabelWriter(stack, folder, number, n)
+        for column in range(c):
+            writer.write(column, _encode_label_of_shards(batches, column))
+    file = folder / f"checksums-{number:03}.npy"
+    write_shard_array(file, c, np.uint32, writer.checksums.values())
+    names, features_checksum = writer.layout.required_files(number), None
     if batches[0].feature_width is not None:
-        files.append(folder / f"features-{number:03}.npy")
-        features_checksum = _write_shard_features(files[-1], n, batches)
-    sizes = {file.name: file.stat().st_size for file in files}
-    return Shard(folder, number, n, sizes, features_checksum=features_checksum)
+        file = folder / f"features-{number:03}.npy"
+        features_checksum = _write_shard_features(file, batches)
+        names.add(file.name)
+    sizes = {name: (folder / name).stat().st_size for name in sorted(names)}
+    return Shard(folder, number, writer.layout, sizes, features_checksum=features_checksum)
 
 
-def write_shard_array(file: Path, shape: tuple[int, int], dtype: Any, parts: Iterable[Any]) -> None:
-    """Write a ``.npy`` file part by part.
-
-    The file is not written through a memory map, because a full disk would then crash the process
-    instead of raising an error.
-
-    Args:
-        file: Path of the new file.
-        shape: Shape of the complete array.
-        dtype: Data type of the array.
-        parts: Rows of the array, or blocks of rows, in order.
-
-    Raises:
-        DataError: If the file cannot be written.
-    """
-    dtype_description = np.lib.format.dtype_to_descr(np.dtype(dtype))
-    header = {"descr": dtype_description, "fortran_order": False, "shape": shape}
-    with atomic_file(file) as temporary, temporary.open("wb") as stream:
-        np.lib.format.write_array_header_1_0(stream, header)
-        for part in parts:
-            stream.write(np.ascontiguousarray(part, dtype).data)
-
-
-def _write_shard_file_states(file: Path, batches: Sequence[ShardRows]) -> Path:
+def _write_shard_file_states(file: Path, batches: Sequence[ShardRows]) -> None:
     with atomic_file(file) as temporary:
         pq.write_table(
             pa.concat_tables(batch.file_states for batch in batches),
@@ -90,10 +60,9 @@ def _write_shard_file_states(file: Path, batches: Sequence[ShardRows]) -> Path:
             compression="zstd",
             write_page_checksum=True,
         )
-    return file
 
 
-def _write_shard_features(file: Path, n: int, batches: Sequence[ShardRows]) -> int:
+def _write_shard_features(file: Path, batches: Sequence[ShardRows]) -> int:
     """Write the image features of all batches, and return their checksum."""
     checksum = 0
 
@@ -105,22 +74,16 @@ def _write_shard_features(file: Path, n: int, batches: Sequence[ShardRows]) -> i
                 checksum = extend_shard_checksum(checksum, stored_block)
                 yield stored_block
 
-    write_shard_array(file, (n, batches[0].feature_width or 0), np.float16, blocks())
+    write_shard_array(file, batches[0].feature_width or 0, np.float16, blocks())
     return checksum
 
 
-def _label_lines_of_shards(
-    name: str, batches: Sequence[ShardRows]
-) -> Iterator[npt.NDArray[np.float32]]:
-    """Yield the values of each label in all batches, ``(n,)``."""
-    for column in range(batches[0].n_labels):
-        yield np.concatenate([batch.read_label(name, column) for batch in batches])
+def _encode_label_of_shards(batches: Sequence[ShardRows], column: int) -> EncodedLabel:
+    """Return the encoded values of one label in all batches.
 
-
-def _with_shard_checksums(
-    lines: Iterable[npt.NDArray[Any]], checksums: list[int]
-) -> Iterator[npt.NDArray[Any]]:
-    """Yield lines, and append the checksum of each line to ``checksums``."""
-    for line in lines:
-        checksums.append(shard_checksum(line))
-        yield line
+    If a batch has no raw scores of the label, those of the other batches are dropped.
+    """
+    parts = [batch.read_label(column) for batch in batches]
+    scores = [part_scores for _, part_scores in parts if part_scores is not None]
+    logits = np.concatenate([part_logits for part_logits, _ in parts])
+    return encode_label(logits, np.concatenate(scores) if len(scores) == len(parts) else None)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from surelabel.retrieval.conjunction_search import ConjunctionSearchLogits
 from surelabel.retrieval.file_state import is_valid_file_state_path
+from surelabel.retrieval.label_table import FloatLabelTable, IndexLabelTable
+from surelabel.retrieval.plane_label_table import PlaneLabelTable
 from surelabel.retrieval.shard_checksums import extend_shard_checksum
-from surelabel.retrieval.shard_files import ARRAY_DTYPES, INDEX_VERSION, ShardFiles
-from surelabel.retrieval.shard_rows import LabelLine, ShardRows
+from surelabel.retrieval.shard_files import ShardFiles
+from surelabel.retrieval.shard_layout import COLUMN_LISTS, INDEX_VERSION, ShardLayout
+from surelabel.retrieval.shard_paths import ShardPaths
+from surelabel.retrieval.shard_rows import LabelValues, ShardRows
 
 FEATURE_BLOCK_ROWS = 1 << 14  # rows of features that are read at once
 PATH_BLOCK_ROWS = 1 << 16  # paths that are Python strings at once
@@ -28,21 +32,19 @@ class Shard:
     Attributes:
         folder: Folder of the index.
         number: Shard number, which is part of the file names.
-        n_rows: Number of all rows, including removed rows.
+        layout: Version, number of rows and encodings of the labels.
         files: Size of each file in bytes, by file name.
         removed: Row numbers of the removed rows.
         features_checksum: Checksum of the image features. If the shard has no features, or has
             version 1, the value is None.
-        version: Version of the index that contains the shard.
     """
 
     folder: Path
     number: int
-    n_rows: int
+    layout: ShardLayout
     files: dict[str, int]
     removed: tuple[int, ...] = ()
     features_checksum: int | None = None
-    version: int = INDEX_VERSION
 
     def __len__(self) -> int:
         return self.n_rows - len(self.removed)
@@ -60,8 +62,11 @@ class Shard:
         checksum = None if version == 1 else entry["features_checksum"]
         if not all(type(i) is int and i >= 0 for i in (number, n_rows, *files.values())):
             raise ValueError("number, rows and bytes must be whole numbers of 0 or more")
-        required = {f"rows-{number:03}.parquet"}
-        required |= {f"{name}-{number:03}.npy" for name in ARRAY_DTYPES}
+        columns = [] if version == 1 else [entry[name] for name in COLUMN_LISTS]
+        if not all(map(_are_increasing_columns, columns)):
+            raise ValueError("columns must be increasing whole numbers of 0 or more")
+        layout = ShardLayout(n_rows, version, *map(tuple, columns))
+        required = layout.required_files(number)
         features_file = f"features-{number:03}.npy"
         if not required <= files.keys() <= required | {features_file}:
             raise ValueError(f"the files of shard {number} must be {sorted(required)}")
@@ -72,7 +77,17 @@ class Shard:
         )
         if not are_rows or len(set(removed)) < len(removed):
             raise ValueError(f"removed must be distinct row numbers below {n_rows}")
-        return cls(folder, number, n_rows, files, tuple(removed), checksum, version)
+        return cls(folder, number, layout, files, tuple(removed), checksum)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows, including removed rows."""
+        return self.layout.n_rows
+
+    @property
+    def has_file_metadata(self) -> bool:
+        """Whether the shard has the date, width and height of its images; version 1 has not."""
+        return self.layout.version > 1
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -81,6 +96,7 @@ class Shard:
             "number": self.number,
             "rows": self.n_rows,
             "files": self.files,
+            **{name: list(columns) for name, columns in self.layout.columns.items()},
             "features_checksum": self.features_checksum,
             "removed": list(self.removed),
         }
@@ -97,19 +113,48 @@ class Shard:
     @cached_property
     def mapped_files(self) -> ShardFiles:
         """Files of the shard, mapped into memory."""
-        return ShardFiles(self.folder, self.number, self.n_rows, self.files, self.version)
+        return ShardFiles(self.folder, self.number, self.files, self.layout)
 
-    @property
-    def file_states(self) -> pa.Table:
-        """Stored paths and file states of all rows, including removed rows."""
-        return self.mapped_files.file_states
+    @cached_property
+    def label_table(self) -> IndexLabelTable:
+        """Log-odds of all rows, the input of a search."""
+        if self.layout.version > 1:
+            return self._plane_label_table
+        arrays = self.mapped_files.arrays
+        return FloatLabelTable(arrays["logits"], arrays["scores"], arrays["order"], self.is_active)
+
+    @cached_property
+    def _plane_label_table(self) -> PlaneLabelTable:
+        return PlaneLabelTable(self.mapped_files, self.is_active)
+
+    def read_file_columns(self, names: Sequence[str]) -> pa.Table:
+        """Return columns of the table of all rows, including removed rows, read from disk.
+
+        Args:
+            names: Names of columns: ``path``, ``bytes``, ``mtime_ns`` or ``hash``, and if the shard
+                has file metadata, ``date``, ``width`` or ``height``.
+        """
+        return self.mapped_files.read_columns(names)
+
+    @cached_property
+    def paths(self) -> ShardPaths:
+        """Stored paths of the rows, some of which are kept in memory after they were read."""
+        return ShardPaths(self.mapped_files)
 
     @property
     def active_file_states(self) -> pa.Table:
-        """Stored paths and file states of the rows that were not removed."""
-        if self.is_active is None:
-            return self.file_states
-        return self.file_states.filter(pa.array(self.is_active))
+        """Stored paths and file states of the rows that were not removed, read from disk."""
+        table = self.mapped_files.read_columns()
+        return table if self.is_active is None else table.filter(pa.array(self.is_active))
+
+    def active_column(self, name: str) -> pa.ChunkedArray:
+        """Return a column of the table of the rows that were not removed, read from disk.
+
+        Args:
+            name: Name of the column, as for `read_file_columns`.
+        """
+        column = self.mapped_files.read_columns([name])[name]
+        return column if self.is_active is None else column.filter(pa.array(self.is_active))
 
     @property
     def feature_width(self) -> int | None:
@@ -117,26 +162,16 @@ class Shard:
         features = self.mapped_files.arrays.get("features")
         return None if features is None else features.shape[1]
 
-    @cached_property
-    def sorted_logits(self) -> ConjunctionSearchLogits:
-        """Log-odds, raw scores and sorted row numbers, the input of a search."""
-        arrays = self.mapped_files.arrays
-        return ConjunctionSearchLogits(
-            arrays["logits"], arrays["scores"], arrays["order"], self.is_active
-        )
-
     def active_path_blocks(self) -> Iterator[list[str]]:
         """Yield the stored paths of the rows that were not removed, in blocks, in row order."""
-        stored_paths = self.mapped_files.read_paths()
-        if self.is_active is not None:
-            stored_paths = stored_paths.filter(pa.array(self.is_active))
+        stored_paths = self.active_column("path")
         for start in range(0, len(stored_paths), PATH_BLOCK_ROWS):
             yield stored_paths.slice(start, PATH_BLOCK_ROWS).to_pylist()
 
     def find_rows(self, paths: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return the numbers of the rows with the given stored paths, except removed rows."""
         valid_paths = pa.array(filter(is_valid_file_state_path, paths), pa.string())
-        stored_paths = self.mapped_files.read_paths()
+        stored_paths = self.mapped_files.read_columns(["path"])["path"]
         is_match = pc.is_in(stored_paths, value_set=valid_paths).to_numpy()
         return np.flatnonzero(is_match if self.is_active is None else is_match & self.is_active)
 
@@ -153,16 +188,20 @@ class Shard:
         """
         return ShardRows(
             self.active_file_states,
-            len(self.sorted_logits.logits),
+            len(self.mapped_files.arrays[self.layout.checksummed[0]]),
             self.feature_width,
-            self._active_label_line,
+            self._active_label_values,
             self.active_feature_blocks,
         )
 
-    def _active_label_line(self, name: str, column: int) -> LabelLine:
+    def _active_label_values(self, column: int) -> LabelValues:
         self.mapped_files.verify_checksums([column])
-        line: LabelLine = getattr(self.sorted_logits, name)[column]
-        return line if self.is_active is None else line[self.is_active]
+        rows = slice(None) if self.is_active is None else np.flatnonzero(self.is_active)
+        if self.layout.version > 1:
+            table = self._plane_label_table
+            return table.logits(column, rows), table.stored_scores(column, rows)
+        arrays = self.mapped_files.arrays
+        return arrays["logits"][column, rows], arrays["scores"][column, rows]
 
     def active_feature_blocks(self) -> Iterator[npt.NDArray[np.float16]]:
         """Yield the features of active rows in blocks, ``(b, d)``, which are read from disk.
@@ -181,3 +220,12 @@ class Shard:
             yield block if self.is_active is None else block[self.is_active[rows]]
         if self.features_checksum not in (None, checksum):
             raise self.mapped_files.damage_error("features", "the checksum does not match")
+
+
+def _are_increasing_columns(columns: Any) -> bool:
+    """Return whether a value of ``index.json`` is a list of increasing columns of labels."""
+    return (
+        isinstance(columns, list)
+        and all(type(column) is int and column >= 0 for column in columns)
+        and all(first < second for first, second in pairwise(columns))
+    )

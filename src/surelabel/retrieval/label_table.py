@@ -1,0 +1,106 @@
+"""Log-odds of many images for several labels, as a search reads them."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+RowNumbers = npt.NDArray[np.int64]
+LogitArray = npt.NDArray[np.float32]
+RowMask = npt.NDArray[np.bool_]
+
+
+class IndexLabelTable(Protocol):
+    """Log-odds of the rows of a shard, some of which are also stored in order.
+
+    A sign of 1 selects the log-odds of a label, and -1 its negated log-odds.
+    """
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, including removed rows."""
+
+    @property
+    def is_active(self) -> RowMask | None:
+        """True for rows that were not removed, ``(n,)``. If None, no row was removed."""
+
+    def logits(self, column: int, rows: RowNumbers | slice) -> LogitArray:
+        """Return the log-odds of some rows of a label."""
+
+    def tie_values(self, column: int, rows: RowNumbers | slice) -> LogitArray:
+        """Return the values that sort rows of equal log-odds: raw scores, or log-odds."""
+
+    def reaches(
+        self, column: int, sign: int, lowest_logit: float, rows: slice, out: RowMask
+    ) -> None:
+        """Clear the mask of rows whose signed log-odds are below a threshold.
+
+        Args:
+            column: Column of the label.
+            sign: 1 or -1.
+            lowest_logit: Threshold of the signed log-odds.
+            rows: Rows of the mask.
+            out: Mask that is changed. Rows slightly below the threshold can remain.
+        """
+
+    def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
+        """Return at most ``count`` rows with the largest signed log-odds, in order."""
+
+    def count_reaching(self, column: int, sign: int, lowest_logit: float) -> int | None:
+        """Return the number of rows that reach a threshold, or None if not all are in order."""
+
+
+@dataclass(frozen=True)
+class FloatLabelTable:
+    """Label table of arrays with a full order, as index version 1 stores them.
+
+    Attributes:
+        values: Log-odds, float32 in [-40, 40], ``(c, n)``.
+        scores: Raw scores that break ties, float32, ``(c, n)``.
+        order: Row numbers for each label, sorted by decreasing log-odds, int32, ``(c, n)``.
+        is_active: True for rows that were not removed, ``(n,)``. If None, no row was removed.
+    """
+
+    values: LogitArray
+    scores: LogitArray
+    order: npt.NDArray[np.int32]
+    is_active: RowMask | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, including removed rows."""
+        return int(self.values.shape[1])
+
+    def logits(self, column: int, rows: RowNumbers | slice) -> LogitArray:
+        """Return the log-odds of some rows of a label."""
+        return self.values[column, rows]
+
+    def tie_values(self, column: int, rows: RowNumbers | slice) -> LogitArray:
+        """Return the raw scores of some rows of a label."""
+        return self.scores[column, rows]
+
+    def reaches(
+        self, column: int, sign: int, lowest_logit: float, rows: slice, out: RowMask
+    ) -> None:
+        """Clear the mask of rows whose signed log-odds are below a threshold."""
+        values = self.values[column, rows]
+        limit = np.float32(sign * lowest_logit)
+        out &= values >= limit if sign > 0 else values <= limit
+
+    def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
+        """Return ``count`` rows with the largest signed log-odds, in order."""
+        order = self.order[column] if sign > 0 else self.order[column, ::-1]
+        return np.asarray(order[:count], np.int64)
+
+    def count_reaching(self, column: int, sign: int, lowest_logit: float) -> int:
+        """Return the number of rows whose signed log-odds reach a threshold."""
+        rows, low, high = self.order[column], 0, self.n_rows
+        while low < high:
+            middle = (low + high) // 2
+            row = rows[middle] if sign > 0 else rows[-1 - middle]
+            if sign * float(self.values[column, row]) >= lowest_logit:
+                low = middle + 1
+            else:
+                high = middle
+        return low

@@ -1,0 +1,71 @@
+"""Writing of ``.npy`` files of a shard part by part, without a memory map.
+
+A full disk would crash a process that writes through a memory map, instead of raising an error.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.files import atomic_file
+
+AppendLines = Callable[[npt.NDArray[Any]], None]
+
+
+@contextmanager
+def open_shard_array(file: Path, width: int, dtype: npt.DTypeLike) -> Iterator[AppendLines]:
+    """Yield a function that appends a line, or a block of lines, to a new ``.npy`` file.
+
+    The file gets its name at the end of the ``with`` block, if the block raises no error.
+
+    Args:
+        file: Path of the new file.
+        width: Number of values in a line.
+        dtype: Type of the values.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    n_values = 0
+    with atomic_file(file) as temporary, temporary.open("wb") as stream:
+
+        def append(lines: npt.NDArray[Any]) -> None:
+            nonlocal n_values
+            values = np.ascontiguousarray(lines, dtype)
+            stream.write(values.data)
+            n_values += values.size
+
+        _write_header(stream, (0, width), dtype)
+        yield append
+        stream.seek(0)
+        _write_header(stream, (n_values // max(width, 1), width), dtype)
+
+
+def write_shard_array(
+    file: Path, width: int, dtype: npt.DTypeLike, parts: Iterable[npt.ArrayLike]
+) -> None:
+    """Write a ``.npy`` file of lines part by part.
+
+    Args:
+        file: Path of the new file.
+        width: Number of values in a line.
+        dtype: Type of the values.
+        parts: Lines of the array, or blocks of lines, in order.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    with open_shard_array(file, width, dtype) as append:
+        for part in parts:
+            append(np.asarray(part))
+
+
+def _write_header(stream: IO[bytes], shape: tuple[int, int], dtype: npt.DTypeLike) -> None:
+    """Write the header of an array, whose length does not depend on the number of lines."""
+    description = np.lib.format.dtype_to_descr(np.dtype(dtype))
+    header = {"descr": description, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)

@@ -1,0 +1,53 @@
+"""Stored paths of some rows of a shard, without reading those of all rows."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from surelabel.retrieval.shard_files import ShardFiles
+
+CACHED_GROUPS = 1 << 9  # row groups whose paths stay in memory, about 50 bytes per row
+
+
+@dataclass(frozen=True)
+class ShardPaths:
+    """Stored paths of the rows of a shard, with a cache of the row groups that were read last.
+
+    Attributes:
+        files: Files of the shard.
+    """
+
+    files: ShardFiles
+    _groups: OrderedDict[int, pa.StringArray] = field(default_factory=OrderedDict, repr=False)
+
+    def of_rows(self, rows: Sequence[int] | npt.NDArray[np.integer]) -> list[str]:
+        """Return the stored paths of some rows, in the order of ``rows``.
+
+        Args:
+            rows: Row numbers, each in [0, n).
+
+        Raises:
+            DataError: If the table of the paths is damaged.
+        """
+        row_numbers = np.asarray(rows, np.int64)
+        ends = self.files.path_group_ends
+        groups = np.searchsorted(ends, row_numbers, side="right")
+        local_rows = row_numbers - np.append(0, ends)[groups]
+        order = np.argsort(groups, kind="stable").tolist()  # each row group is read once
+        paths = [""] * len(row_numbers)
+        for place in order:
+            paths[place] = self._paths_of_group(int(groups[place]))[int(local_rows[place])].as_py()
+        return paths
+
+    def _paths_of_group(self, group: int) -> pa.StringArray:
+        paths = self._groups.pop(group, None)
+        if paths is None:
+            paths = self.files.read_path_group(group).combine_chunks()
+        self._groups[group] = paths
+        while len(self._groups) > CACHED_GROUPS:
+            self._groups.popitem(last=False)
+        return paths
