@@ -15,13 +15,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
-from search import SHAPES, K, median_milliseconds, simulate_logits
+from search import K, milliseconds, simulated_blocks
 
 from surelabel.cluster.sharded_search import open_cluster_index
 from surelabel.records import Predictions
 from surelabel.retrieval import Index, Query, ShardedIndex
 
 LABELS, COUNTS, QUERIES, ROUNDS, REPEATS = 16, (1, 4, 16), 3, 3, 5
+SHAPES = [(1, 0), (1, 1), (3, 2), (0, 5)]  # numbers of wanted and unwanted labels
 NAMES = [f"label{column:02}" for column in range(LABELS)]
 
 
@@ -52,7 +53,7 @@ def main() -> None:
     rows = 100_000 if options.quick else 1_000_000
     with ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        logits = simulate_logits(rows)[:, :LABELS].copy()
+        logits = np.concatenate([block[:, :LABELS] for _, block in simulated_blocks(rows)])
         searched: dict[str, Index | ShardedIndex] = {}
         for count in COUNTS:
             folders = write_indexes(folder, logits, count)
@@ -79,8 +80,9 @@ def _cells(searched, queries) -> list[str]:
     for _ in range(ROUNDS):
         for name, index in searched.items():
             medians = [
-                median_milliseconds(
-                    lambda query=query, index=index: index.search(query, K), REPEATS
+                statistics.median(
+                    milliseconds(lambda query=query, index=index: index.search(query, K))
+                    for _ in range(REPEATS)
                 )
                 for query in queries
             ]
