@@ -83,7 +83,7 @@ def newer_index(home):
 
 
 def truncated_index(home):
-    file = next((home / "index").glob("logits-*.npy"))
+    file = next((home / "index").glob("high-*.npy"))
     file.write_bytes(file.read_bytes()[:-8])
     return ["search", "index", "lion"]
 
@@ -213,7 +213,7 @@ CASES = {
     "unbalanced quotes": (search('"lion'), "Every opening quote needs a closing one"),
     "no index": (["search", "images", "lion"], "images must be an index"),
     "an index from a newer version": (newer_index, "version 99.*Install a newer surelabel"),
-    "a truncated index": (truncated_index, "logits-.*npy"),
+    "a truncated index": (truncated_index, "high-.*npy"),
     "an index of another recognizer": (
         ["index", "index", "images", "--model", "tiny-vit"],
         "contains predictions of .* 4 labels .*; got .*--model .*recognizer and the labels of",
