@@ -64,6 +64,7 @@ class Shape:
 
 
 SHAPES = [Shape(*pair) for pair in [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 2), (1, 4)]]
+SHAPES += [Shape(n_alternatives=3), Shape(1, 0, has_path=True), Shape(2, 1, has_path=True)]
 
 
 @dataclass(frozen=True)

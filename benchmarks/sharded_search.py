@@ -40,7 +40,7 @@ def sampled_queries(shape: tuple[int, int], seed: int = 1) -> list[Query]:
     """Return queries of random labels with a given number of wanted and unwanted ones."""
     random = np.random.default_rng([seed, *shape])
     names = [[NAMES[c] for c in random.permutation(LABELS)[: sum(shape)]] for _ in range(QUERIES)]
-    return [Query(tuple(n[: shape[0]]), tuple(n[shape[0] :])) for n in names]
+    return [Query.of_labels(tuple(n[: shape[0]]), tuple(n[shape[0] :])) for n in names]
 
 
 def main() -> None:

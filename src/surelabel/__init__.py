@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         guarantee,
         label_next,
         operating_point,
+        query_encoder,
         rescore_index,
         search_with_guarantee,
         select_method,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     )
     from surelabel.report import report
     from surelabel.retrieval import Index, ShardedIndex
+    from surelabel.retrieval.near_duplicates import find_duplicates
 
     __version__: str
 
@@ -70,6 +72,7 @@ _MODULE_OF = {
     "compare": "recognizer",
     "correct_labels": "data",
     "evaluate": "recognizer",
+    "find_duplicates": "retrieval.near_duplicates",
     "find_images": "data",
     "guarantee": "recognizer",
     "label_next": "recognizer",
@@ -79,6 +82,7 @@ _MODULE_OF = {
     "read_labels": "data",
     "read_scores": "data",
     "report": "report",
+    "query_encoder": "recognizer",
     "rescore_index": "recognizer",
     "search_with_guarantee": "recognizer",
     "select_method": "recognizer",
@@ -108,12 +112,14 @@ __all__ = [
     "compare",
     "correct_labels",
     "evaluate",
+    "find_duplicates",
     "find_images",
     "guarantee",
     "label_next",
     "load_run",
     "open_predictions",
     "operating_point",
+    "query_encoder",
     "read_labels",
     "read_scores",
     "report",

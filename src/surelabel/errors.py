@@ -2,6 +2,7 @@
 
 SurelabelError
 ├── InputError      (ValueError)   an argument of the wrong shape, type, range or content
+│   └── QuerySyntaxError           a search query that violates the grammar
 ├── UnknownName     (LookupError)  a name that is not in a table, vocabulary or index
 ├── ConfigError     (ValueError)   a setting that does not exist or has an invalid value
 ├── DataError       (ValueError)   a file or folder that cannot be read, parsed or written
@@ -21,6 +22,26 @@ class SurelabelError(Exception):
 
 class InputError(SurelabelError, ValueError):
     """Exception for an argument of the wrong shape, type, range or content."""
+
+
+class QuerySyntaxError(InputError):
+    """Exception for a search query that violates the grammar.
+
+    Attributes:
+        reason: What is wrong, and what to do.
+        position: Position of the character, from 0.
+        excerpt: Part of the query around the character, on one line.
+        mark: Position of the character in the excerpt.
+    """
+
+    def __init__(self, reason: str, position: int, excerpt: str, mark: int):
+        super().__init__(f"{reason}\n  {excerpt}\n  {' ' * mark}^")
+        self.reason, self.position = reason, position
+        self.excerpt, self.mark = excerpt, mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the constructor call, because the message is not its argument."""
+        return type(self), (self.reason, self.position, self.excerpt, self.mark)
 
 
 class UnknownName(SurelabelError, LookupError):

@@ -1,10 +1,11 @@
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from surelabel.cli.search import format_search_hits
-from surelabel.retrieval import Hit, Index
+from surelabel.retrieval import Hit, Index, Query
 
 
 def test_a_search_shows_the_probability_of_all_and_of_each_term(home, run):
@@ -30,20 +31,90 @@ def test_a_search_as_json_is_sorted(home, run):
     assert list(hits[0]["terms"]) == ["lion"]
 
 
-def test_a_search_by_sentence_ranks_the_images_by_similarity(indexed, run):
-    done = run("search", "index", "--text", "a photo of a lion", "-k", "24")
-    header, *lines, note = done.out.splitlines()
-    assert (header.split(), len(lines)) == (["similarity", "path"], 24)
-    assert note.startswith("The similarity is a cosine between -1 and 1. It ranks the images")
-    values = [float(line.split()[0]) for line in lines]
-    assert values == sorted(values, reverse=True)
+def test_a_search_by_sentence_is_short_for_a_query(indexed, run):
+    done = run("search", "index", "--text", "a lion", "-k", "24")
+    header, *lines = done.out.splitlines()
+    assert header.split() == ["all", '~"a', 'lion"', "path"]
+    assert len(lines) == 24
+    assert run("search", "index", '~"a lion"', "-k", "24").out == done.out
+    hits = json.loads(run("search", "index", "--text", "a lion", "-k", "9", "--json").out)
     best = json.loads(run("search", "index", "lion", "-k", "3", "--json").out)
-    hits = json.loads(
-        run("search", "index", "--text", "a photo of a lion", "-k", "9", "--json").out
-    )
     assert {hit["path"] for hit in best} <= {hit["path"] for hit in hits}
-    assert [sorted(hit) for hit in hits[:1]] == [["path", "similarity", "uncertainty"]]
-    assert {hit["uncertainty"] for hit in hits} == {None}
+    assert all(list(hit["terms"]) == ['~"a lion"'] for hit in hits)
+    both = json.loads(run("search", "index", 'lion & !~"a rocket"', "-k", "3", "--json").out)
+    for hit in both:
+        lion, rocket = hit["terms"].values()
+        assert hit["probability"] == pytest.approx(lion * (1 - rocket))
+    limited = run("search", "index", "--text", "a lion", "--min-probability", "0.5", "--json")
+    values = json.loads(limited.out)
+    assert all(value["probability"] >= 0.5 for value in values)
+    assert 0 < len(values) < 24
+
+
+def test_an_error_in_a_query_points_at_the_character(home, run):
+    done = run("search", "index", "lion & (rocket | )")
+    assert (done.code, done.out) == (1, "")
+    message, query, mark = done.err.splitlines()[-3:]
+    assert message.endswith("got ) (character 18). Add a term.")
+    assert query[mark.index("^")] == ")"
+
+
+def test_filters_limit_the_result(home, run):
+    images = sorted(path.name for path in (home / "images").iterdir())
+    hits = json.loads(run("search", "index", f"path:{images[3]} & lion", "--json").out)
+    assert [Path(hit["path"]).name for hit in hits] == [images[3]]
+    for query in ("path:nothing/* & lion", "date<1990", "width>99999 | height>99999"):
+        assert run("search", "index", query).out == "No image matches the filters of the query.\n"
+    done = run("search", "index", "path:*", "-k", "100")
+    assert done.out.splitlines()[0] == "path"
+    assert len(done.out.splitlines()) == 25
+
+
+def test_a_search_like_an_image_begins_with_the_image(home, run):
+    image = sorted((home / "images").iterdir())[5]
+    done = run("search", "index", f"like:{image}#4")
+    header, *lines = done.out.splitlines()
+    assert (header.split(), len(lines)) == (["similarity", "path"], 4)
+    assert lines[0].split()[0] == "1.000"
+    assert Path(lines[0].split()[1]).name == image.name
+    shutil.copy(image, home / "copy.jpg")
+    hits = json.loads(run("search", "index", "like:copy.jpg#4 & lion", "--json").out)
+    assert sorted(hit["path"] for hit in hits) == sorted(line.split()[1] for line in lines)
+    assert max(hit["similarity"] for hit in hits) == pytest.approx(1, abs=1e-3)
+    (home / "no.jpg").write_text("no image")
+    refused = run("search", "index", "like:no.jpg")
+    assert refused.code == 1
+    assert "no.jpg: not an image of a supported format" in refused.err
+
+
+def test_a_search_is_continued_at_an_offset(home, run):
+    every = json.loads(run("search", "index", "lion", "--limit", "24", "--json").out)
+    page = json.loads(run("search", "index", "lion", "--limit", "5", "--offset", "7", "--json").out)
+    assert page == every[7:12]
+    assert run("search", "index", "lion", "--offset", "24").out == (
+        "--offset 24 leaves out all images.\n"
+    )
+
+
+def test_the_plan_of_a_search_is_printed(home, run):
+    done = run("search", "index", "(lion | rocket) & path:*", "--explain")
+    first, step = done.out.splitlines()
+    assert first == "Query: (lion | rocket) & path:*"
+    assert step.startswith("index, shard 0: lion | rocket: 24 images, ")
+    value = json.loads(run("search", "index", "lion & width>99999", "--explain", "--json").out)
+    assert value == {"query": "lion & width>99999", "steps": []}
+
+
+def test_links_to_the_hits_have_their_order(home, run):
+    hits = json.loads(run("search", "index", "lion", "-k", "3", "--json").out)
+    done = run("search", "index", "lion", "-k", "3", "--link-to", "links")
+    assert done.out.splitlines()[-1] == "3 links written to links."
+    links = sorted((home / "links").iterdir())
+    assert [str(link.resolve()) for link in links] == [hit["path"] for hit in hits]
+    assert links[0].name.startswith(f"0001-{hits[0]['probability']:.3f}-")
+    refused = run("search", "index", "lion", "--link-to", "links")
+    assert refused.code == 1
+    assert "The folder of links must be new or empty" in refused.err
 
 
 def test_a_recognizer_that_was_moved_is_given_with_model(indexed, run):
@@ -61,7 +132,7 @@ def test_a_recognizer_that_was_moved_is_given_with_model(indexed, run):
 def test_a_long_sentence_is_cut_with_a_note(indexed, run):
     done = run("search", "index", "--text", "lion " * 99, "-k", "1")
     assert done.code == 0
-    assert "Note: The sentence is longer than the context of tiny-vit; the last" in done.err
+    assert "is longer than the context of tiny-vit; the last" in done.err
 
 
 @pytest.mark.parametrize(
@@ -69,16 +140,14 @@ def test_a_long_sentence_is_cut_with_a_note(indexed, run):
     [
         ((), "either QUERY or --text; got none"),
         (("lion", "--text", "a lion"), "either QUERY or --text; got both"),
-        (("lion", "--model", "recognizer"), "--model applies to --text and --max-wrong only"),
-        (("--text", "a lion", "--max-wrong", "0.1"), "--max-wrong needs probabilities; --text"),
+        (("lion", "--model", "recognizer"), "--model applies to sentences, like: and --max-wrong"),
+        (("--text", " "), "--text must be a sentence; got an empty text"),
         (("lion", "--max-wrong", "0.1"), "--max-wrong needs --calibration DATASET"),
         (("lion", "--calibration", "labels.csv"), "--calibration applies to --max-wrong only"),
         (
             ("lion", "--max-wrong", "0.1", "--calibration", "labels.csv", "-k", "3"),
-            "its bound would not hold for the images of -k. Remove -k.",
+            "its bound would not hold for the images of --limit. Remove --limit.",
         ),
-        (("--text", "a lion", "--precision", "0.5"), "--precision needs probabilities; --text"),
-        (("--text", "a lion", "--min-probability", "0"), "--min-probability needs probabilities"),
         (("lion", "--precision", "1"), "'--precision': 1.0 is not in the range 0<x<1"),
         (("lion", "--min-probability", "2"), "'--min-probability': 2.0 is not in the range"),
         (("lion", "--open"), "--open shows the page of --gallery; add --gallery FILE.html"),
@@ -160,18 +229,19 @@ def test_a_gallery_has_the_hits_with_their_probabilities(home, run):
     assert page.count("<bdi>!rocket</bdi>") == page.count("<bdi>lion</bdi>") == 3
 
 
-def test_a_gallery_of_a_search_by_sentence_has_similarities(indexed, run):
-    done = run("search", "index", "--text", "a lion", "-k", "2", "--gallery", "hits.html")
+def test_a_gallery_has_sentences_and_similarities(indexed, run):
+    image = sorted((indexed / "images").iterdir())[5]
+    query = f'like:"{image}"#2 & ~"a lion"'
+    done = run("search", "index", query, "--gallery", "hits.html")
     page = (indexed / "hits.html").read_text()
     assert done.code == 0
     assert page.count("<bdi>similarity</bdi>") == page.count("<img") == 2
-    assert "it is not a probability" in page
-    assert "--share" not in page.partition("</style>")[2]
+    assert page.count("a lion") >= 3
 
 
 def test_the_table_has_the_probability_of_each_term_also_if_it_is_small():
     hits = [Hit("a.jpg", 0.000383, {"lion": 0.00042, "rocket": 0.088})]
-    lines = format_search_hits(hits, 1).splitlines()
+    lines = format_search_hits(hits, Query.of_labels(["lion"], ["rocket"])).splitlines()
     assert lines[0].split() == ["all", "lion", "!rocket", "path"]
     assert lines[1].split() == ["3.8e-04", "4.2e-04", "0.912", "a.jpg"]
 
@@ -235,7 +305,6 @@ def test_several_indexes_are_searched_as_one(home, run):
             ("index", "index", "lion", "--max-wrong", "0.1", "--calibration", "labels.csv"),
             "--max-wrong compares all images of one index; got 2 indexes",
         ),
-        (("index", "--text", "a lion", "--cluster", "local"), "--text runs on this machine"),
         (("index", "lion", "--cluster", "nowhere"), "--cluster must be local, auto or HOST:PORT"),
     ],
 )

@@ -64,7 +64,7 @@ def test_each_hit_has_the_probability_of_all_and_of_each_label():
     cat, dog = expit(1), expit(-2)
     assert found.hits[0].probability == pytest.approx(cat * (1 - dog), abs=1e-7)
     assert found.hits[0].terms == pytest.approx({"cat": cat, "dog": dog}, abs=1e-7)
-    assert found.query == "cat & !dog"
+    assert found.query == "!dog & cat"
     assert found.average_precision == 1
 
 

@@ -10,7 +10,7 @@ from surelabel.data.bundled_collections import bundled_collection_folder
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.recognizer.pair_fitting import encode_pair_data
 from surelabel.recognizer.pair_scoring import score_pair_data, score_pairs
-from surelabel.recognizer.sentence_search import search_by_sentence
+from surelabel.recognizer.sentence_log_odds import sentence_scorer
 from surelabel.records import LabelledFeatures, PairFeatures, Pairs
 
 CAPTIONS = ["a lion.", "a guitar", "a lion.", "a pizza on a bus"]
@@ -177,7 +177,7 @@ def test_a_fit_with_trained_blocks_is_saved_with_their_weights(images, tmp_path)
     assert np.array_equal(loaded.predict(images).scores, predictions.scores)
     index = sl.Index.create(tmp_path / "index", predictions)
     with pytest.raises(ConfigError, match="variational also needs ladder"):
-        search_by_sentence(index, it, "a lion")
+        sentence_scorer(index, it, ["a lion"])
 
 
 def test_vectors_are_refused_with_trained_blocks():

@@ -1,21 +1,19 @@
 import math
 
-from surelabel.recognizer import SentenceHit
 from surelabel.records import SkippedImage
 from surelabel.report import (
     GalleryImage,
     GalleryLabel,
     gallery_image_of_hit,
-    gallery_image_of_sentence_hit,
     gallery_image_of_skipped,
     gallery_image_of_tags,
 )
-from surelabel.retrieval import Hit, Query
+from surelabel.retrieval import Hit, Query, parse
 
 
 def test_the_terms_of_a_hit_multiply_to_its_probability():
     hit = Hit("a.jpg", 0.72, {"fork": 0.9, "knife": 0.2})
-    image = gallery_image_of_hit(hit, Query(("fork",), ("knife",)))
+    image = gallery_image_of_hit(hit, Query.of_labels(("fork",), ("knife",)))
     assert image == GalleryImage(
         "a.jpg",
         [GalleryLabel("fork", "90 %", 0.9), GalleryLabel("!knife", "80 %", 0.8)],
@@ -26,18 +24,18 @@ def test_the_terms_of_a_hit_multiply_to_its_probability():
 
 def test_labels_of_another_unicode_form_than_the_query_keep_their_sign():
     hit = Hit("a.jpg", 0.25, {"caf\u00e9": 0.75})
-    image = gallery_image_of_hit(hit, Query((), ("cafe\u0301",)))
+    image = gallery_image_of_hit(hit, Query.of_labels((), ("cafe\u0301",)))
     assert [(label.name, label.value) for label in image.labels] == [("!caf\u00e9", "25 %")]
 
 
-def test_a_similarity_has_no_bar():
-    image = gallery_image_of_sentence_hit(SentenceHit("a.jpg", 0.25, 0.0123))
+def test_a_similarity_and_an_uncertainty_have_no_bar():
+    hit = Hit("a.jpg", 0.8, {'~"a lion"': 0.8}, {'~"a lion"': 0.0123}, 0.25)
+    image = gallery_image_of_hit(hit, parse('like:b.jpg & ~"a lion"'))
     assert image.labels == [
+        GalleryLabel('~"a lion"', "80 %", 0.8),
+        GalleryLabel('uncertainty of ~"a lion"', "0.0123"),
         GalleryLabel("similarity", "0.250"),
-        GalleryLabel("uncertainty", "0.0123"),
     ]
-    alone = gallery_image_of_sentence_hit(SentenceHit("a.jpg", 0.25, None))
-    assert alone.labels == image.labels[:1]
 
 
 def test_tags_have_probabilities_or_scores_without_a_bar():

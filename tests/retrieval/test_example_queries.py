@@ -18,13 +18,13 @@ def test_each_example_is_what_a_search_for_its_text_should_find():
     found = select_example_queries(LOGITS, TARGETS, NAMES)
     assert len(found) == 6
     for ranking in found:
-        query = parse(ranking.query)
+        query = {term.name: sign for term, sign in parse(ranking.query).signed_terms}
         p, holds = np.ones(200), np.ones(200, bool)
         for j, name in enumerate(NAMES):
             probability = 1 / (1 + np.exp(-LOGITS[:, j]))
-            if name in query.wanted:
+            if query.get(name) == 1:
                 p, holds = p * probability, holds & TARGETS[:, j]
-            if name in query.unwanted:
+            if query.get(name) == -1:
                 p, holds = p * (1 - probability), holds & ~TARGETS[:, j]
         best = np.argsort(-p)[:8]
         assert ranking.rows.tolist() == best.tolist()
@@ -36,8 +36,8 @@ def test_each_example_is_what_a_search_for_its_text_should_find():
 
 def test_shapes_and_seed_choose_the_queries():
     found = select_example_queries(LOGITS, TARGETS, NAMES, shapes=[(1, 1), (2, 2)], k=3)
-    assert [len(parse(r.query).wanted) for r in found] == [1, 2]
-    assert [len(parse(r.query).unwanted) for r in found] == [1, 2]
+    signs = [[sign for _, sign in parse(ranking.query).signed_terms] for ranking in found]
+    assert signs == [[1, -1], [1, 1, -1, -1]]
     assert [len(r.rows) for r in found] == [3, 3]
     again = select_example_queries(LOGITS, TARGETS, NAMES, shapes=[(1, 1), (2, 2)], k=3)
     assert [r.query for r in again] == [r.query for r in found]

@@ -21,14 +21,16 @@ def test_the_repr_of_a_hit_rounds_its_probabilities():
 
 
 def test_a_list_of_hits_is_a_list():
-    hits = HitList([hit(0, fork=0.9), hit(1, fork=0.5)], Query(("fork",)))
+    hits = HitList([hit(0, fork=0.9), hit(1, fork=0.5)], Query.of_labels(("fork",)))
     assert hits == [hit(0, fork=0.9), hit(1, fork=0.5)]
     assert hits[:1] == [hit(0, fork=0.9)]
-    assert pickle.loads(pickle.dumps(hits)).query == Query(("fork",))
+    assert pickle.loads(pickle.dumps(hits)).query == Query.of_labels(("fork",))
 
 
 def test_the_row_of_a_hit_has_the_probability_of_each_term_whose_product_is_its_probability():
-    hits = HitList([Hit("a.jpg", 0.72, {"fork": 0.9, "knife": 0.2})], Query(("fork",), ("knife",)))
+    hits = HitList(
+        [Hit("a.jpg", 0.72, {"fork": 0.9, "knife": 0.2})], Query.of_labels(("fork",), ("knife",))
+    )
     header, row = (line.split() for line in repr(hits).splitlines()[1:])
     assert header == ["image", "probability", "fork", "!knife"]
     assert row[0] == "a.jpg"
@@ -37,12 +39,12 @@ def test_the_row_of_a_hit_has_the_probability_of_each_term_whose_product_is_its_
 
 
 def test_a_label_in_another_unicode_form_than_the_query_has_its_column():
-    hits = HitList([Hit("a.jpg", 0.9, {"su\u0308ß": 0.9})], Query(("s\u00fcß",)))
+    hits = HitList([Hit("a.jpg", 0.9, {"su\u0308ß": 0.9})], Query.of_labels(("s\u00fcß",)))
     assert repr(hits).splitlines()[-1].split() == ["a.jpg", "0.9", "0.9"]
 
 
 def test_hits_of_a_shorter_query_can_be_added():
-    hits = HitList([hit(0, fork=0.5, apple=0.5)], Query(("fork", "apple")))
+    hits = HitList([hit(0, fork=0.5, apple=0.5)], Query.of_labels(("fork", "apple")))
     hits.append(hit(1, knife=0.25))
     assert repr(hits).splitlines()[-1].split() == ["/images/1.jpg", "0.25", "0.25"]
     assert hits._repr_html_().count("<tr>") == 5  # two properties, a header row, two images
@@ -50,7 +52,7 @@ def test_hits_of_a_shorter_query_can_be_added():
 
 def test_long_lists_and_long_queries_are_shortened():
     terms = {f"label {i}": 0.9 for i in range(500)}
-    hits = HitList([hit(i, **terms) for i in range(1000)], Query(tuple(terms)))
+    hits = HitList([hit(i, **terms) for i in range(1000)], Query.of_labels(tuple(terms)))
     assert repr(hits).splitlines()[-1] == "  … 980 more"
     assert max(map(len, repr(hits).splitlines())) < 200
     assert "… 980 more" in hits._repr_html_()
@@ -58,13 +60,13 @@ def test_long_lists_and_long_queries_are_shortened():
 
 
 def test_an_empty_list_of_hits_has_no_table():
-    hits = HitList([], Query(("fork",)))
+    hits = HitList([], Query.of_labels(("fork",)))
     assert repr(hits) == "HitList(query='fork', images=0)"
     assert "probability" not in hits._repr_html_()
 
 
 def test_html_escapes_paths_and_labels():
-    page = HitList([Hit(NASTY, 0.5, {NASTY: 0.5})], Query((NASTY,)))._repr_html_()
+    page = HitList([Hit(NASTY, 0.5, {NASTY: 0.5})], Query.of_labels((NASTY,)))._repr_html_()
     assert NASTY not in page
     assert page.count("&lt;b&gt;&amp;") == 3  # query, column, path
     assert NASTY not in Hit(NASTY, 0.5, {NASTY: 0.5})._repr_html_()
@@ -75,9 +77,9 @@ def test_hits_in_a_record_become_dictionaries_like_any_list():
     class Search:
         hits: list[Hit]
 
-    hits = HitList([hit(0, fork=0.9)], Query(("fork",)))
+    hits = HitList([hit(0, fork=0.9)], Query.of_labels(("fork",)))
     assert asdict(Search(hits)) == {"hits": [asdict(hit(0, fork=0.9))]}
-    assert deepcopy(hits).query == Query(("fork",))
+    assert deepcopy(hits).query == Query.of_labels(("fork",))
 
 
 def test_hits_without_a_query_are_shown_with_their_probability():

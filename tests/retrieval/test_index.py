@@ -53,16 +53,19 @@ def photographs(folder, n):
 def by_hand(made, query, k):
     """Paths and probabilities by multiplying probabilities, for all images."""
     product = np.ones(len(made))
-    for name in query.wanted:
-        product *= made.probabilities[:, made.names.index(name)]
-    for name in query.unwanted:
-        product *= 1 - made.probabilities[:, made.names.index(name)]
+    for term, sign in query.signed_terms:
+        probabilities = made.probabilities[:, made.names.index(term.name)]
+        product *= probabilities if sign > 0 else 1 - probabilities
     best = np.argsort(-product, kind="stable")[:k]
     return [(made.paths[row], product[row]) for row in best]
 
 
 def assert_finds(index, made, k=7):
-    for query in (Query(("apple",)), Query((), ("fork",)), Query(("apple", "fork"), ("knife",))):
+    for query in (
+        Query.of_labels(("apple",)),
+        Query.of_labels((), ("fork",)),
+        Query.of_labels(("apple", "fork"), ("knife",)),
+    ):
         hits = index.search(query, k)
         expected = by_hand(made, query, k)
         assert [hit.path for hit in hits] == [path for path, _ in expected]
@@ -101,7 +104,7 @@ def test_probabilities_and_hashes_are_those_of_all_rows_that_were_not_removed(tm
     index.add(predictions(5, 1, start=100))
     index.remove(made.paths[3:7])
     ours = dict(zip(index.paths, index.probabilities("apple & !fork"), strict=True))
-    expected = dict(by_hand(made, Query(("apple",), ("fork",)), 40))
+    expected = dict(by_hand(made, Query.of_labels(("apple",), ("fork",)), 40))
     for path in [*made.paths[:3], *made.paths[7:]]:
         assert ours[path] == pytest.approx(expected[path], rel=1e-6)
     assert len(ours) == 41

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surelabel.retrieval import conjunction_search, shard_label_writing, shard_layout
-from surelabel.retrieval.conjunction_search import conjunction_search_top_k
+from surelabel.errors import DataError
+from surelabel.retrieval import formula_search, shard_label_writing, shard_layout
 from surelabel.retrieval.file_state import file_state_table
+from surelabel.retrieval.formula import LabelLiteral, make_conjunction
+from surelabel.retrieval.formula_search import search_formula
 from surelabel.retrieval.label_table import FloatLabelTable
 from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shard_writing import write_shard
@@ -92,13 +94,13 @@ def test_a_search_finds_the_rows_of_the_format_of_0_1_0(seed, n, kind, signs, k)
         scores, logits = logits, np.floor(logits)
     scores = scores.astype(np.float32)
     order = np.argsort(-logits, axis=1).astype(np.int32)
-    literals = list(enumerate(signs))
-    expected = conjunction_search_top_k(FloatLabelTable(logits, scores, order), literals, k)
+    formula = make_conjunction([LabelLiteral(*literal) for literal in enumerate(signs)])
+    expected = search_formula(FloatLabelTable(logits, scores, order), formula, k)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(shard_layout, "ORDERED_ROWS", 5)
         patch.setattr(shard_label_writing, "ORDERED_ROWS", 5)
-        patch.setattr(conjunction_search, "BLOCK_ROWS", 16)
-        found = conjunction_search_top_k(table_of(folder, logits, scores), literals, k)
+        patch.setattr(formula_search, "BLOCK_ROWS", 16)
+        found = search_formula(table_of(folder, logits, scores), formula, k)
     for values, others in zip(astuple(found), astuple(expected), strict=True):
         assert np.array_equal(values, others)
 
@@ -111,3 +113,17 @@ def test_a_scan_of_the_high_plane_leaves_few_rows_that_are_below_the_threshold(t
         table.reaches(0, sign, 1.0, slice(0, 20_000), is_candidate)
         n_reaching = np.count_nonzero(sign * logits >= 1)
         assert n_reaching <= np.count_nonzero(is_candidate) < 1.02 * n_reaching
+
+
+@pytest.mark.parametrize("row", [-1, 20])
+@pytest.mark.parametrize(("name", "sign"), [("first", 1), ("last", -1)])
+def test_a_row_number_out_of_range_is_damage(tmp_path, name, sign, row):
+    logits = np.random.default_rng(0).standard_normal((2, 20)).astype(np.float32)
+    table = table_of(tmp_path, logits, logits)
+    np.load(tmp_path / f"{name}-000.npy", mmap_mode="r+")[1, 7] = row
+    assert len(table.best_rows(0, sign, 3)) == len(table.best_rows(1, -sign, 3)) == 3
+    message = rf"{name}-000\.npy is damaged: row numbers of label 1 must be in \[0, 20\)\. Restore"
+    with pytest.raises(DataError, match=message):
+        table.best_rows(1, sign, 3)
+    with pytest.raises(DataError, match=message):
+        table.count_reaching(1, sign, 0.0)

@@ -12,6 +12,7 @@ from surelabel.cli.calibrate import calibrate
 from surelabel.cli.check import check
 from surelabel.cli.compare import compare
 from surelabel.cli.demo import demo
+from surelabel.cli.duplicates import duplicates
 from surelabel.cli.evaluate import evaluate
 from surelabel.cli.fit import fit
 from surelabel.cli.index import index
@@ -24,20 +25,26 @@ from surelabel.cli.show import show
 from surelabel.cli.status import status
 from surelabel.cli.tag import tag
 from surelabel.cli.terminal import print_warnings_as_terminal_notes
-from surelabel.cli.terminal_text import join_lines_for_terminal
-from surelabel.errors import SurelabelError
+from surelabel.cli.terminal_text import escape_terminal_line, join_lines_for_terminal
+from surelabel.errors import QuerySyntaxError, SurelabelError
 
 __all__ = ["main"]
 INTERRUPTED = 130  # exit code of a command that was stopped with Ctrl-C
 
 
 class _ErrorPrintingGroup(click.Group):
-    """Command group that prints each error of this package on one line."""
+    """Command group that prints each error of this package on one line.
+
+    An error in a query is followed by the query and a mark below the character.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             with print_warnings_as_terminal_notes(), name_renamed_options():
                 return super().invoke(ctx)
+        except QuerySyntaxError as error:
+            lines = [error.reason, f"  {error.excerpt}", f"  {' ' * error.mark}^"]
+            raise click.ClickException("\n".join(map(escape_terminal_line, lines))) from error
         except SurelabelError as error:
             raise click.ClickException(join_lines_for_terminal(error)) from error
         except OSError as error:
@@ -80,6 +87,7 @@ for _command in (
     auto_label,
     index,
     search,
+    duplicates,
     status,
     show,
     check,

@@ -164,14 +164,12 @@ def positive_labels_of_demo_image(test_set: "LabelledImages", path: str) -> str:
 def demo_images_matching_query(test_set: "LabelledImages", query: str) -> set[str]:
     """Return the paths of the images whose labels match a query."""
     from surelabel.retrieval import parse
+    from surelabel.retrieval.formula import is_formula_true
+    from surelabel.retrieval.query_resolution import resolve_label_query
 
-    parsed_query, matching = parse(query), set()
-    for path, targets in zip(test_set.paths, test_set.targets, strict=True):
-        target_of = dict(zip(test_set.names, targets, strict=True))
-        has_wanted = all(target_of[name] for name in parsed_query.wanted)
-        if has_wanted and not any(target_of[name] for name in parsed_query.unwanted):
-            matching.add(path)
-    return matching
+    formula = resolve_label_query(parse(query), test_set.names).formula
+    is_match = is_formula_true(formula, test_set.targets.T > 0)
+    return {path for path, matches in zip(test_set.paths, is_match, strict=True) if matches}
 
 
 def indented_demo_metric_table(evaluations: "dict[str, Evaluation]") -> str:

@@ -1,6 +1,7 @@
-"""``surelabel search``: search an index by labels or by a sentence."""
+"""``surelabel search``: search an index by labels, sentences and filters."""
 
 from collections.abc import Mapping, Sequence
+from math import exp
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +14,7 @@ from surelabel.cli.guarantee_calibration import (
 from surelabel.cli.index import index_root_option
 from surelabel.cli.input_options import images_root_input_option, max_image_memory_input_option
 from surelabel.cli.operating_point_options import SHARE, OperatingPointRange
-from surelabel.cli.output_paths import validate_terminal_model_path
+from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_path
 from surelabel.cli.searched_indexes import (
     check_sharded_search_options,
     open_searched_index,
@@ -26,30 +27,44 @@ from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.cli.searched_indexes import SearchedIndex
-    from surelabel.recognizer import SentenceHit
-    from surelabel.retrieval import Hit, Index, Query, ShardedIndex
+    from surelabel.retrieval import Hit, Index, Query
+    from surelabel.retrieval.query_encoding import QueryEncoder
+    from surelabel.retrieval.shard_search import SearchStep
 
 DEFAULT_HITS = 20  # maximum number of images if no option limits the result
 QUERY_GALLERY = (
     "The large number is the probability that the image matches the whole query. Below it are the "
-    "probabilities of the terms; the term of an unwanted label begins with !."
+    "probabilities of the terms; an unwanted term begins with !."
 )
 
 
 @click.command()
 @click.argument("indexes_and_query", nargs=-1, required=True, metavar="INDEX... [QUERY]")
-@click.option("--text", metavar="SENTENCE", help="Search by a sentence instead of QUERY.")
+@click.option(
+    "--text",
+    metavar="SENTENCE",
+    help='Search by a sentence instead of QUERY; short for the query ~"SENTENCE".',
+)
 @click.option(
     "--model",
     "text_model",
     callback=validate_terminal_model_path,
-    help="Recognizer of the index, for --text or --max-wrong, if it was moved. [recorded in the "
-    "index]",
+    help="Recognizer of the index, for sentences, like: or --max-wrong, if it was moved. [recorded "
+    "in the index]",
 )
 @click.option(
     "-k",
+    "--limit",
+    "k",
     type=click.IntRange(1),
     help="Maximum number of images. [20; no maximum with --precision or --min-probability]",
+)
+@click.option(
+    "--offset",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Leave out the N best images.",
 )
 @click.option(
     "--precision",
@@ -68,6 +83,14 @@ QUERY_GALLERY = (
     help_text="Return images of which at most this share is expected not to match QUERY: a "
     "guarantee, which needs --calibration.",
 )
+@click.option("--explain", is_flag=True, help="Print how the search is done instead of its hits.")
+@click.option(
+    "--link-to",
+    type=click.Path(),
+    metavar="FOLDER",
+    callback=validate_terminal_output_path,
+    help="Write symbolic links to the images of the result to a new or empty FOLDER.",
+)
 @click.option(
     "--cluster",
     metavar="local|auto|HOST:PORT",
@@ -84,28 +107,35 @@ def search(
     text: str | None,
     text_model: str | None,
     k: int | None,
+    offset: int,
     precision: float | None,
     min_probability: float | None,
     max_wrong: float | None,
     calibration: str | None,
     calibration_scores: str | None,
+    explain: bool,
+    link_to: str | None,
     cluster: str | None,
     images_root: str | None,
     gallery: str | None,
     open_gallery: bool,
     root: str | None,
 ) -> None:
-    """Search an index by several labels or by a sentence.
+    """Search an index by labels, sentences and filters.
 
     Several indexes of parts of a collection, with the same recognizer, are searched as one.
 
-    QUERY lists wanted labels and, after !, unwanted labels, such as "spoon & hot dog & !knife".
-    The result contains the probability that an image matches the whole query, and the
-    probability of each label.
+    \b
+    QUERY combines terms with & (and), | (or), ! (not) and parentheses:
+      spoon & hot dog & !knife          labels
+      (spoon | fork) & dog>0.8          a label with a minimum probability
+      ~"two ducks on a pond"            a sentence
+      path:holiday/* & date>=2024-05    path, date; also width and height
+      like:duck.jpg                     the images most similar to an image
 
-    With --text "two ducks on a pond", the result contains the similarity of each image to the
-    sentence and, if the method estimates it, the uncertainty of the similarity. A similarity is
-    not a probability.
+    A label that contains one of & | ! ( ) < > ~ : is written in double quotes. The result contains
+    the probability that an image matches the whole query, and the probability of each label and
+    sentence.
 
     With --max-wrong 0.1 and --calibration, the result contains the images that match with a bound
     on the expected share of wrong ones.
@@ -116,87 +146,113 @@ def search(
         "--calibration-scores": calibration_scores,
         "--images-root": images_root,
     }
-    folders, query = split_search_arguments(indexes_and_query, text)
-    check_search_options(query, text, text_model, precision, min_probability, max_wrong)
-    check_guarantee_options(guarantee, k, precision, min_probability)
-    check_sharded_search_options(len(folders), text, max_wrong, cluster)
+    folders, query_text = split_search_arguments(indexes_and_query, text)
+    check_search_options(query_text, text)
+    check_guarantee_options(guarantee, k, offset, precision, min_probability, explain)
+    check_sharded_search_options(len(folders), max_wrong, cluster)
     check_open_gallery_option(gallery, open_gallery=open_gallery)
 
-    from surelabel.retrieval import Index, ShardedIndex, parse
+    from surelabel.retrieval import Index, parse
+    from surelabel.retrieval.query_terms import SentenceTerm
 
     if text is not None:
-        k = DEFAULT_HITS if k is None else k
-        sharded = ShardedIndex.open(folders, root=root)
-        sentence_hits, note = search_by_text_option(terminal, sharded, text, text_model, k)
-        if gallery:
-            write_sentence_gallery(terminal, gallery, text, sentence_hits, note, open_gallery)
-        return
+        query_text = str(SentenceTerm(text))
+    query = parse(str(query_text))
+    needs_encoder = has_sentence(query) or query.like is not None
+    if text_model is not None and max_wrong is None and not needs_encoder:
+        raise click.UsageError(
+            "--model applies to sentences, like: and --max-wrong only; labels need no recognizer."
+        )
     if k is None and precision is None and min_probability is None:
         k = DEFAULT_HITS
-    parsed = parse(str(query))
     if max_wrong is not None and calibration is not None:
         sources = (calibration, calibration_scores, images_root)
-        hits, notes = search_with_max_wrong(
-            terminal, Index.open(folders[0], root=root), parsed, max_wrong, sources, text_model
-        )
+        index = Index.open(folders[0], root=root)
+        hits, notes = search_with_max_wrong(terminal, index, query, max_wrong, sources, text_model)
     else:
         with open_searched_index(terminal, folders, root, cluster) as opened:
+            encoder = None
+            if needs_encoder:
+                encoder = load_query_encoder(terminal, folders[0], root, text_model)
+            if explain:
+                steps = opened.explain(query, (k or DEFAULT_HITS) + offset, encoder=encoder)
+                print_search_steps(terminal, query, steps)
+                return
             hits = opened.search(
-                parsed, k, min_probability=min_probability or 0.0, precision=precision
+                query,
+                k,
+                min_probability=min_probability or 0.0,
+                precision=precision,
+                offset=offset,
+                encoder=encoder,
             )
-            notes = describe_search_result(opened, parsed, hits, precision, min_probability)
-    print_search_hits(terminal, hits, parsed, notes)
+            notes = describe_search_result(
+                opened, query, hits, precision, min_probability, offset, encoder
+            )
+    if link_to:
+        notes.append(describe_linked_hits(hits, link_to))
+    print_search_hits(terminal, hits, query, notes)
     if gallery:
-        write_search_gallery(terminal, gallery, parsed, hits, notes, open_gallery)
+        write_search_gallery(terminal, gallery, query, hits, notes, open_gallery)
 
 
-def check_search_options(
-    query: str | None,
-    text: str | None,
-    model: str | None,
-    precision: float | None,
-    min_probability: float | None,
-    max_wrong: float | None,
-) -> None:
-    """Check that options of a search by labels and of a search by a sentence are not combined.
+def has_sentence(query: "Query") -> bool:
+    """Return whether a query contains a sentence."""
+    from surelabel.retrieval.query_terms import SentenceTerm
+
+    return any(isinstance(term, SentenceTerm) for term in query.terms)
+
+
+def load_query_encoder(
+    terminal: Terminal, folder: str, root: str | None, model: str | None
+) -> "QueryEncoder":
+    """Return the recognizer of an index, for the sentences and the example of a query.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        folder: Folder of the index.
+        root: Root folder of the images, or None.
+        model: Recognizer of the index. If None, the recorded recognizer is loaded.
+    """
+    terminal.print_import_status()
+
+    from surelabel.recognizer import query_encoder
+    from surelabel.retrieval import Index
+
+    return query_encoder(Index.open(folder, root=root), model, device=terminal.device)
+
+
+def check_search_options(query: str | None, text: str | None) -> None:
+    """Check that there is one query.
 
     Raises:
-        UsageError: If options exclude each other.
+        UsageError: If there is neither QUERY nor ``--text``, or both, or an empty sentence.
     """
     if (query is None) == (text is None):
         raise click.UsageError(
             f"search needs either QUERY or --text; got {'none' if text is None else 'both'}."
         )
-    if model is not None and text is None and max_wrong is None:
-        raise click.UsageError(
-            "--model applies to --text and --max-wrong only; a QUERY needs no recognizer."
-        )
-    minimum = {
-        "--precision": precision,
-        "--min-probability": min_probability,
-        "--max-wrong": max_wrong,
-    }
-    for option, value in minimum.items():
-        if text is not None and value is not None:
-            raise click.UsageError(
-                f"{option} needs probabilities; --text returns similarities, which are no "
-                f"probabilities. Remove {option}, or search by labels."
-            )
+    if text is not None and not text.strip():
+        raise click.UsageError("--text must be a sentence; got an empty text.")
 
 
 def check_guarantee_options(
     guarantee: Mapping[str, float | str | None],
     k: int | None,
+    offset: int,
     precision: float | None,
     min_probability: float | None,
+    explain: bool,
 ) -> None:
     """Check that the options of a guarantee are given together, and without other limits.
 
     Args:
         guarantee: Values of the options of the guarantee by name, first ``--max-wrong``.
-        k: Value of ``-k``.
+        k: Value of ``--limit``.
+        offset: Value of ``--offset``.
         precision: Value of ``--precision``.
         min_probability: Value of ``--min-probability``.
+        explain: Value of ``--explain``.
 
     Raises:
         UsageError: If an option is missing, or excludes another one.
@@ -208,7 +264,13 @@ def check_guarantee_options(
         return
     if guarantee["--calibration"] is None:
         raise click.UsageError("--max-wrong needs --calibration DATASET, an annotated sample.")
-    limits = {"-k": k, "--precision": precision, "--min-probability": min_probability}
+    limits = {
+        "--limit": k,
+        "--offset": offset or None,
+        "--precision": precision,
+        "--min-probability": min_probability,
+        "--explain": explain or None,
+    }
     for option, value in limits.items():
         if value is not None:
             raise click.UsageError(
@@ -265,37 +327,38 @@ def search_with_max_wrong(
     return result.hits, notes
 
 
-def search_by_text_option(
-    terminal: Terminal, index: "ShardedIndex", text: str, model: str | None, k: int
-) -> "tuple[list[SentenceHit], str]":
-    """Search indexes by a sentence, print the hits and the scale of the similarity.
+def print_search_steps(terminal: Terminal, query: "Query", steps: "Sequence[SearchStep]") -> None:
+    """Print how a search is done, one line for each shard and combination of filters."""
+    values = [
+        {
+            "index": step.folder,
+            "shard": step.shard,
+            "formula": step.formula,
+            "method": step.plan.method,
+            "images": step.plan.n_allowed,
+            "rows": step.plan.n_read,
+            "floor": exp(step.plan.floor),
+        }
+        for step in steps
+    ]
+    lines = [f"Query: {query}", *map(str, steps)]
+    if not steps:
+        lines.append("No image matches the filters.")
+    terminal.print_result({"query": str(query), "steps": values}, "\n".join(lines))
 
-    Args:
-        terminal: Object that prints results, status lines and progress.
-        index: One or more indexes with image vectors.
-        text: Sentence.
-        model: Recognizer of the index. If None, the recorded recognizer is loaded.
-        k: Maximum number of images, >= 1.
 
-    Returns:
-        The hits, and a sentence on the scale of their similarity.
-    """
-    terminal.print_import_status()
+def describe_linked_hits(hits: "Sequence[Hit]", folder: str) -> str:
+    """Write links to the images of a result, and return a sentence on their number."""
+    from surelabel.retrieval.hit_links import link_hits
 
-    from surelabel.recognizer import (
-        describe_similarity,
-        recognizer_of_index,
-        search_shards_by_sentence,
-    )
-
-    recognizer = recognizer_of_index(index.indexes[0], model, device=terminal.device)
-    hits = search_shards_by_sentence(index, recognizer, text, k=k)
-    note = describe_similarity(recognizer)
-    lines = [format_sentence_search_hits(hits), *([note] if hits else [])]
-    terminal.print_result([vars(hit) for hit in hits], "\n".join(lines))
-    if terminal.as_json:
-        terminal.print_status(note)
-    return hits, note
+    without_file = link_hits(hits, folder)
+    text = f"{format_count(len(hits) - len(without_file), 'link')} written to {folder}."
+    if without_file:
+        text += (
+            f" {format_count(len(without_file), 'image')} without a separate file, such as "
+            f"{without_file[0]}."
+        )
+    return text
 
 
 def describe_search_result(
@@ -304,6 +367,8 @@ def describe_search_result(
     hits: "Sequence[Hit]",
     precision: float | None,
     min_probability: float | None,
+    offset: int,
+    encoder: "QueryEncoder | None",
 ) -> list[str]:
     """Return sentences on an empty result, the expected precision, and a calibration to verify.
 
@@ -313,6 +378,8 @@ def describe_search_result(
         hits: Result of the search.
         precision: Minimum expected precision of the result, or None.
         min_probability: Minimum probability of each image, or None.
+        offset: Number of the best images that were left out.
+        encoder: Recognizer of the index, or None.
     """
     from surelabel.records import calibration_provenance
 
@@ -320,12 +387,18 @@ def describe_search_result(
     if not len(index):
         sentences.append("The index is empty.")
     elif not hits:
-        best = index.search(query, 1)[0].probability
+        best = index.search(query, 1, encoder=encoder)
         minimum = {"probability": min_probability, "expected precision": precision}
         minima = [f"the minimum {name} {value}" for name, value in minimum.items() if value]
-        sentences.append(
-            f"No image reaches {' and '.join(minima)}; the highest probability is {best:.3g}."
-        )
+        if not best:
+            sentences.append("No image matches the filters of the query.")
+        elif minima:
+            sentences.append(
+                f"No image reaches {' and '.join(minima)}; the highest probability is "
+                f"{best[0].probability:.3g}."
+            )
+        else:
+            sentences.append(f"--offset {offset:,} leaves out all images.")
     elif precision is not None:
         mean = sum(hit.probability for hit in hits) / len(hits)
         images = format_count(len(hits), "image")
@@ -351,53 +424,48 @@ def print_search_hits(
         query: Query of the search.
         notes: Sentences on the result.
     """
-    value = [{"path": h.path, "probability": h.probability, "terms": h.terms} for h in hits]
-    table = [format_search_hits(hits, len(query.wanted))] if hits else []
-    terminal.print_result(value, "\n".join([*table, *notes]))
+    table = [format_search_hits(hits, query)] if hits else []
+    terminal.print_result([hit.as_dict() for hit in hits], "\n".join([*table, *notes]))
     if terminal.as_json:
         for note in notes:
             terminal.print_status(note)
 
 
-def format_search_hits(hits: Sequence["Hit"], n_wanted: int) -> str:
+def format_search_hits(hits: Sequence["Hit"], query: "Query") -> str:
     """Format a table of images: probability of the query, probability of each term, and path.
 
-    The probability of an unwanted label is that of its absence, with the title ``!LABEL``.
+    The probability of an unwanted label is that of its absence, with the title ``!LABEL``. If the
+    query has neither labels nor sentences, the table has no probabilities.
 
     Args:
-        hits: At least one image; its terms are the wanted labels before the unwanted ones.
-        n_wanted: Number of wanted labels of the query.
+        hits: At least one image.
+        query: Query of the search.
     """
-    names = list(hits[0].terms)
-    header = ["all", *names[:n_wanted], *(f"!{name}" for name in names[n_wanted:]), "path"]
+    from surelabel.retrieval.hits import hit_term_probabilities
+
+    signs = [sign for _, sign in query.signed_terms]
+    titles = [f"!{t}" if sign < 0 else t for t, sign in zip(hits[0].terms, signs, strict=True)]
+    header = ["all"] if titles else []
+    header += [*titles, *(f"uncertainty {title}" for title in hits[0].uncertainties)]
+    if hits[0].similarity is not None:
+        header.append("similarity")
     rows = [
         [
-            _format_search_probability(hit.probability),
-            *(
-                _format_search_probability(p if number < n_wanted else 1 - p)
-                for number, p in enumerate(hit.terms.values())
-            ),
+            *map(_format_search_probability, [hit.probability] if titles else []),
+            *map(_format_search_probability, hit_term_probabilities(hit, query)),
+            *(f"{variance:.3g}" for variance in hit.uncertainties.values()),
+            *([] if hit.similarity is None else [f"{hit.similarity:.3f}"]),
             hit.path,
         ]
         for hit in hits
     ]
-    return format_terminal_table(header, rows)
+    return format_terminal_table([*header, "path"], rows)
 
 
 def _format_search_probability(probability: float) -> str:
     """Return a probability with three decimals, or with two digits if it is smaller."""
-    return f"{probability:.3f}" if probability >= 0.0005 else f"{probability:.1e}"
-
-
-def format_sentence_search_hits(hits: Sequence["SentenceHit"]) -> str:
-    """Format a table of images: similarity to the sentence, uncertainty if estimated, and path."""
-    if not hits:
-        return "The index is empty."
-    if hits[0].uncertainty is None:
-        rows = [[f"{h.similarity:.3f}", h.path] for h in hits]
-        return format_terminal_table(["similarity", "path"], rows)
-    rows = [[f"{h.similarity:.3f}", f"{h.uncertainty:.3g}", h.path] for h in hits]
-    return format_terminal_table(["similarity", "uncertainty", "path"], rows)
+    is_small = 0 < probability < 0.0005
+    return f"{probability:.1e}" if is_small else f"{probability:.3f}"
 
 
 def write_search_gallery(
@@ -408,24 +476,9 @@ def write_search_gallery(
     notes: Sequence[str],
     open_gallery: bool,
 ) -> None:
-    """Write a gallery of the hits of a search by labels, with notes on the result."""
+    """Write a gallery of the hits of a search, with notes on the result."""
     from surelabel.report import gallery_image_of_hit
 
     sentences = [QUERY_GALLERY, *notes]
     images = [gallery_image_of_hit(hit, query) for hit in hits]
     write_gallery(terminal, path, str(query), sentences, images, open_gallery=open_gallery)
-
-
-def write_sentence_gallery(
-    terminal: Terminal,
-    path: str,
-    text: str,
-    hits: "Sequence[SentenceHit]",
-    note: str,
-    open_gallery: bool,
-) -> None:
-    """Write a gallery of the hits of a search by a sentence, with their similarities."""
-    from surelabel.report import gallery_image_of_sentence_hit
-
-    images = list(map(gallery_image_of_sentence_hit, hits))
-    write_gallery(terminal, path, text, [note], images, open_gallery=open_gallery)

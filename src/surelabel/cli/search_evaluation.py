@@ -64,18 +64,18 @@ def check_search_evaluation_options(
 
     Raises:
         UsageError: If ``--max-literals`` is given without ``--retrieval``.
-        InputError: If a query is invalid.
+        InputError: If a query is invalid, or contains sentences or filters.
         UnknownName: If a query contains a label that is not in ``names``.
         NotFitted: If there is no calibration.
     """
     from surelabel.errors import NotFitted
     from surelabel.retrieval import parse
-    from surelabel.retrieval.query import query_to_columns
+    from surelabel.retrieval.query_resolution import resolve_label_query
 
     if max_literals is not None and not retrieval:
         raise click.UsageError("--max-literals limits the queries of --retrieval; add --retrieval.")
     for query in queries:
-        query_to_columns(parse(query), names)
+        resolve_label_query(parse(query), names)
     if (queries or retrieval) and not calibration:
         raise NotFitted(
             "A search for several labels requires probabilities, but the recognizer is not "

@@ -41,13 +41,12 @@ def split_search_arguments(
 
 
 def check_sharded_search_options(
-    n_indexes: int, text: str | None, max_wrong: float | None, cluster: str | None
+    n_indexes: int, max_wrong: float | None, cluster: str | None
 ) -> None:
     """Check that options of one index are not combined with several indexes or a cluster.
 
     Args:
         n_indexes: Number of indexes.
-        text: Value of ``--text``.
         max_wrong: Value of ``--max-wrong``.
         cluster: Value of ``--cluster``.
 
@@ -59,12 +58,8 @@ def check_sharded_search_options(
             f"--max-wrong compares all images of one index; got {n_indexes} indexes. Search them "
             "without --max-wrong, or index the images together."
         )
-    for option, value in {"--text": text, "--max-wrong": max_wrong}.items():
-        if cluster is not None and value is not None:
-            raise click.UsageError(
-                f"--cluster applies to a search by labels; {option} runs on this machine. Remove "
-                "--cluster."
-            )
+    if cluster is not None and max_wrong is not None:
+        raise click.UsageError("--max-wrong runs on this machine; remove --cluster.")
 
 
 @contextmanager

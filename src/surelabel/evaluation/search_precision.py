@@ -8,12 +8,11 @@ from surelabel.errors import InputError
 from surelabel.evaluation.evaluation_result import Evaluation
 from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
 from surelabel.retrieval import Hit, Query, parse
-from surelabel.retrieval.conjunction_search import (
-    ConjunctionSearchRows,
-    conjunction_search_log_probability,
-)
+from surelabel.retrieval.formula import is_formula_true, polarities_of_formula
+from surelabel.retrieval.formula_probability import formula_log_probability, read_logits_of_columns
+from surelabel.retrieval.formula_search import RankedRows
 from surelabel.retrieval.literal_scores import average_precision_of_literal_scores
-from surelabel.retrieval.query import query_to_columns
+from surelabel.retrieval.query_resolution import resolve_label_query
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def evaluate_search_precision(
 
     Args:
         evaluation: Evaluation of calibrated predictions.
-        query: Query such as ``"fork & apple & !knife"``.
+        query: Query of labels such as ``"fork & (apple | pear) & !knife"``.
         k: Number of hits, >= 1.
 
     Returns:
@@ -66,8 +65,8 @@ def evaluate_search_precision(
         ``k``. Ties are broken by raw score, then by row.
 
     Raises:
-        InputError: If the query has a syntax error, if ``k`` is below 1, or if a known target of
-            the query is neither 0 nor 1.
+        InputError: If the query has a syntax error or contains sentences or filters, if ``k`` is
+            below 1, or if a known target of the query is neither 0 nor 1.
         UnknownName: If a label of the query is not in the evaluation.
         NotFitted: If the predictions are uncalibrated.
     """
@@ -75,9 +74,8 @@ def evaluate_search_precision(
         raise InputError(f"k, the number of hits, must be at least 1; got {k}.")
     parsed = parse(query) if isinstance(query, str) else query
     predictions = evaluation.predictions
-    literals = query_to_columns(parsed, predictions.names)
-    columns, signs = (np.array(part) for part in zip(*literals, strict=True))
-    names = [predictions.names[column] for column in columns]
+    resolved = resolve_label_query(parsed, predictions.names)
+    columns = list(resolved.titles)
     probabilities = predictions.probabilities[:, columns]
     scores, positive, known = validate_ranking_metric_inputs(
         predictions.scores[:, columns],
@@ -85,14 +83,19 @@ def evaluate_search_precision(
         evaluation.known[:, columns],
     )
     rows = np.flatnonzero(known.all(axis=1))
-    is_relevant = (positive == (signs > 0)).all(axis=1)
-    log_p = conjunction_search_log_probability(np.asarray(predictions.logits).T, literals, rows)
-    best = ConjunctionSearchRows(rows, log_p, (scores[rows] * signs).sum(axis=1)).select_best(k)
+    is_positive = np.zeros((len(predictions.names), len(positive)), bool)
+    is_positive[columns] = positive.T
+    is_relevant = is_formula_true(resolved.formula, is_positive)
+    read_logits = read_logits_of_columns(np.asarray(predictions.logits).T)
+    log_p = formula_log_probability(resolved.formula, read_logits, rows)
+    polarities = polarities_of_formula(resolved.formula)
+    signs = np.array([polarities[column] for column in columns])
+    best = RankedRows(rows, log_p, (scores[rows] * signs).sum(axis=1)).select_best(k)
     hits = [
         Hit(
             str(predictions.paths[row]),
             float(np.exp(log_probability)),
-            dict(zip(names, probabilities[row].tolist(), strict=True)),
+            dict(zip(resolved.titles.values(), probabilities[row].tolist(), strict=True)),
         )
         for row, log_probability in zip(best.rows, best.scores, strict=True)
     ]

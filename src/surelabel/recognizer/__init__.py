@@ -6,6 +6,8 @@ from surelabel.recognizer.auto_labelling import AutoLabelCount, AutoLabels, auto
 from surelabel.recognizer.comparison import compare
 from surelabel.recognizer.evaluation_run import basic_evaluation_run, evaluate
 from surelabel.recognizer.guaranteed_search import GuaranteedSearch, search_with_guarantee
+from surelabel.recognizer.index_queries import query_encoder
+from surelabel.recognizer.index_recognizer import recognizer_of_index
 from surelabel.recognizer.index_rescoring import rescore_index
 from surelabel.recognizer.indexing import (
     IndexUpdate,
@@ -26,13 +28,6 @@ from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import (
     check_recognizer_can_localize,
     localize_labels,
-)
-from surelabel.recognizer.sentence_search import (
-    SentenceHit,
-    describe_similarity,
-    recognizer_of_index,
-    search_by_sentence,
-    search_shards_by_sentence,
 )
 from surelabel.recognizer.shard_tagging import predict_image_shard
 from surelabel.recognizer.tagging import (
@@ -56,7 +51,6 @@ __all__ = [
     "PairScores",
     "Recognizer",
     "RecognizerInput",
-    "SentenceHit",
     "SuspectedError",
     "audit",
     "auto_label",
@@ -64,7 +58,6 @@ __all__ = [
     "check_recognizer_can_localize",
     "check_saved_recognizer_folder",
     "compare",
-    "describe_similarity",
     "evaluate",
     "guarantee",
     "images_per_prediction_block",
@@ -74,6 +67,7 @@ __all__ = [
     "localize_labels",
     "operating_point",
     "predict_image_shard",
+    "query_encoder",
     "read_calibration_for_indexing",
     "read_names_for_indexing",
     "recognizer_of_index",
@@ -81,8 +75,6 @@ __all__ = [
     "resolve_model",
     "restore_calibration_for_indexing",
     "score_pairs",
-    "search_by_sentence",
-    "search_shards_by_sentence",
     "search_with_guarantee",
     "select_method",
     "select_tags",

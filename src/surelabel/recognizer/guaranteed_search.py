@@ -1,7 +1,6 @@
 """Search with a bound on the expected share of images that do not match the query."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,16 +18,14 @@ from surelabel.recognizer.calibration_sample import (
     are_calibration_rows,
     make_calibration_sample,
 )
+from surelabel.recognizer.index_recognizer import check_recognizer_of_index, recognizer_of_index
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.recognizer.sentence_search import check_recognizer_of_index, recognizer_of_index
 from surelabel.recognizer.used_rows import image_keys
 from surelabel.retrieval import HitList, Index, Query, parse
-from surelabel.retrieval.conjunction_search import (
-    QueryLiteral,
-    conjunction_search_log_probability,
-)
-from surelabel.retrieval.query import query_to_columns
+from surelabel.retrieval.formula import is_formula_true
+from surelabel.retrieval.formula_probability import formula_log_probability, read_logits_of_columns
+from surelabel.retrieval.query_resolution import ResolvedQuery, resolve_label_query
 from surelabel.storage.image_paths import absolute_image_path
 
 ROUNDING = 1e-6  # relative difference of probabilities of one image in two batches
@@ -86,7 +83,8 @@ def search_with_guarantee(
 
     Args:
         index: Index of images.
-        query: Query such as ``"fork & apple & !knife"``; see ``Index.search``.
+        query: Query of labels such as ``"fork & (apple | pear) & !knife"``; see
+            ``Index.search``.
         calibration: Annotated random sample. Images without a known target of each queried label
             are left out, and so are rows that a strategy chose, and images that the recognizer was
             fitted or calibrated on.
@@ -96,7 +94,8 @@ def search_with_guarantee(
 
     Raises:
         InputError: If too few calibration images remain to accept any image, if no other image is
-            in the index, if the query is invalid, or if the recognizer is not that of the index.
+            in the index, if the query is invalid or contains sentences or filters, or if the
+            recognizer is not that of the index.
         UnknownName: If a label of the query is not in the index.
         ConfigError: If ``max_wrong`` is outside (0, 1).
         DataError: If no calibration image can be read, or the index is damaged.
@@ -106,9 +105,9 @@ def search_with_guarantee(
         Prediction with Conformal p-values, Journal of Machine Learning Research 24, 2023.
 
     Differs:
-        Written without the code of the papers. The confidence is the product of the probabilities
-        of the terms. For queries with few matching calibration images, one test replaces
-        Benjamini-Hochberg; see ``decisions.claim_selection``.
+        Written without the code of the papers. The confidence is the probability of the query. For
+        queries with few matching calibration images, one test replaces Benjamini-Hochberg; see
+        ``decisions.claim_selection``.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -128,21 +127,20 @@ def search_with_guarantee(
         (600, 300, 114)
     """
     query = parse(query) if isinstance(query, str) else query
-    literals = query_to_columns(query, index.names)
+    resolved = resolve_label_query(query, index.names)
     fewest = fewest_calibration_images(max_wrong)
     recognizer = recognizer_of_index(index) if recognizer is None else recognizer
     check_recognizer_of_index(index, recognizer)
     sample = make_calibration_sample(recognizer, calibration, progress=progress)
-    columns = [column for column, _ in literals]
-    rows = sample.known[:, columns].all(axis=1)
+    rows = sample.known[:, resolved.columns].all(axis=1)
     if rows.sum() < fewest:
         raise InputError(
             f"max_wrong {max_wrong:g} requires at least "
             f"{format_count(fewest, 'calibration image')} with known targets of all labels of the "
             f"query; got {int(rows.sum())}. Annotate more random images, or allow more wrong ones."
         )
-    confidences = _query_probabilities(sample, literals)
-    is_false = ~_matches_query(sample, literals)
+    confidences = _query_probabilities(sample, resolved)
+    is_false = ~is_formula_true(resolved.formula, sample.is_positive.T)
     probabilities = index.probabilities(query)
     is_new = _is_new_in_index(index, probabilities, sample, confidences, recognizer)
     if not is_new.any():
@@ -163,19 +161,12 @@ def search_with_guarantee(
     )
 
 
-def _query_probabilities(sample: CalibrationSample, literals: Sequence[QueryLiteral]) -> Array:
+def _query_probabilities(sample: CalibrationSample, query: ResolvedQuery) -> Array:
     """Return the probability that each calibration image matches a query, ``(n,)``."""
-    log_probabilities = conjunction_search_log_probability(sample.logits.T, literals, slice(None))
+    read_logits = read_logits_of_columns(sample.logits.T)
+    log_probabilities = formula_log_probability(query.formula, read_logits, slice(None))
     probabilities: Array = np.exp(log_probabilities)
     return probabilities
-
-
-def _matches_query(sample: CalibrationSample, literals: Sequence[QueryLiteral]) -> Flags:
-    """Return whether each calibration image matches a query, ``(n,)``."""
-    matches = np.ones(len(sample), dtype=bool)
-    for column, sign in literals:
-        matches &= sample.is_positive[:, column] == (sign > 0)
-    return matches
 
 
 def _is_new_in_index(

@@ -4,7 +4,6 @@ from surelabel.report.gallery_images import (
     GalleryImage,
     GalleryLabel,
     gallery_image_of_hit,
-    gallery_image_of_sentence_hit,
     gallery_image_of_skipped,
     gallery_image_of_tags,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "check_audit_folder",
     "check_report_folder",
     "gallery_image_of_hit",
-    "gallery_image_of_sentence_hit",
     "gallery_image_of_skipped",
     "gallery_image_of_tags",
     "render_heat_map_sheet",

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surelabel.recognizer import SentenceHit
 from surelabel.records import SkippedImage
 from surelabel.report.metric_descriptions import format_described_probability
 from surelabel.retrieval import Hit, Query
+from surelabel.retrieval.hits import hit_term_probabilities
 
 
 @dataclass(frozen=True)
@@ -47,27 +47,25 @@ class GalleryImage:
 def gallery_image_of_hit(hit: Hit, query: Query) -> GalleryImage:
     """Return a hit with the probability of each term of the query, ``!NAME`` for unwanted labels.
 
-    The product of these probabilities is the probability of the whole query.
+    A sentence also has its uncertainty if the method of the index estimates it, and an image that
+    is compared with an example has its similarity.
 
     Args:
         hit: Hit of a search, whose terms are in the order of the query.
         query: Query of the search.
     """
+    signs = [sign for _, sign in query.signed_terms]
     labels = [
-        _gallery_probability(name, p)
-        if term < len(query.wanted)
-        else _gallery_probability(f"!{name}", 1 - p)
-        for term, (name, p) in enumerate(hit.terms.items())
+        _gallery_probability(name if sign >= 0 else f"!{name}", p)
+        for name, p, sign in zip(hit.terms, hit_term_probabilities(hit, query), signs, strict=False)
     ]
+    labels += [
+        GalleryLabel(f"uncertainty of {name}", f"{variance:.3g}")
+        for name, variance in hit.uncertainties.items()
+    ]
+    if hit.similarity is not None:
+        labels.append(GalleryLabel("similarity", f"{hit.similarity:.3f}"))
     return GalleryImage(hit.path, labels, title=format_described_probability(hit.probability))
-
-
-def gallery_image_of_sentence_hit(hit: SentenceHit) -> GalleryImage:
-    """Return a hit with its similarity to the sentence, which is no probability."""
-    labels = [GalleryLabel("similarity", f"{hit.similarity:.3f}")]
-    if hit.uncertainty is not None:
-        labels.append(GalleryLabel("uncertainty", f"{hit.uncertainty:.3g}"))
-    return GalleryImage(hit.path, labels)
 
 
 def gallery_image_of_tags(path: str, tags: Sequence[Mapping[str, Any]]) -> GalleryImage:

@@ -10,8 +10,8 @@ from surelabel.arrays import Flags
 from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.retrieval.literal_scores import (
-    Conjunction,
     LiteralScores,
+    LiteralTuple,
     average_precision_of_literal_scores,
     compute_literal_scores,
 )
@@ -102,7 +102,7 @@ def select_example_queries(
 
 def _most_fulfilled_example_query(
     literal_scores: LiteralScores, shape: QueryShape, seed: int
-) -> Conjunction | None:
+) -> LiteralTuple | None:
     """Sample queries of one shape and return the query with the most relevant images, if any."""
     wanted, unwanted = shape
     sets = query_sampling_label_sets(literal_scores.is_true[1], wanted)
@@ -120,7 +120,7 @@ def _most_fulfilled_example_query(
 
 
 def _rank_images_of_example_query(
-    literal_scores: LiteralScores, query: Conjunction, names: Sequence[str], k: int
+    literal_scores: LiteralScores, query: LiteralTuple, names: Sequence[str], k: int
 ) -> ExampleQuery:
     scores = literal_scores.query_scores(query)
     is_relevant = literal_scores.relevant_images(query)
@@ -131,7 +131,7 @@ def _rank_images_of_example_query(
         for sign in (1, -1)
     )
     return ExampleQuery(
-        query=str(Query(wanted, unwanted)),
+        query=str(Query.of_labels(wanted, unwanted)),
         rows=rows,
         probabilities=np.exp(scores[rows]),
         is_relevant=is_relevant[rows],

@@ -1,9 +1,11 @@
 """Results of a search: the images, and a list of images that is shown as a table."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from surelabel.retrieval.query import Query
+from surelabel.retrieval.query_terms import LabelTerm, QueryTerm
 from surelabel.summaries import Summary
 
 N_SUMMARY_HITS = 20  # images in the summary of a result
@@ -16,22 +18,39 @@ class Hit:
 
     Attributes:
         path: Absolute path of the image.
-        probability: Probability that the image matches the query: the product of the probabilities
-            of the terms. The terms are treated as independent given the image.
+        probability: Probability that the image matches the query. The terms are treated as
+            independent given the image.
         terms: Probability that each label of the query, wanted or unwanted, is positive in the
-            image, by label name.
+            image, by label name, and of each sentence, by its text in the query language.
+        uncertainties: Variance of the score of each sentence, by its text in the query language; a
+            lower value means a more reliable probability. If the method of the index does not
+            estimate it, there are none.
+        similarity: Cosine of the image and the example of ``like:``, in [-1, 1]. If the query has
+            no example, the value is None.
     """
 
     path: str
     probability: float
     terms: dict[str, float]
+    uncertainties: dict[str, float] = field(default_factory=dict)
+    similarity: float | None = None
 
     def __repr__(self) -> str:
         """Return the path, the probability and the probability of each label."""
-        return Summary("Hit", vars(self)).as_text()
+        return Summary("Hit", self.as_dict()).as_text()
 
     def _repr_html_(self) -> str:
-        return Summary("Hit", vars(self)).as_markup()
+        return Summary("Hit", self.as_dict()).as_markup()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the attributes that the query of the search has, as a JSON object."""
+        values: dict[str, Any] = {"path": self.path, "probability": self.probability}
+        values["terms"] = self.terms
+        if self.uncertainties:
+            values["uncertainties"] = self.uncertainties
+        if self.similarity is not None:
+            values["similarity"] = self.similarity
+        return values
 
 
 class HitList(list[Hit]):
@@ -42,7 +61,7 @@ class HitList(list[Hit]):
 
     Example:
         >>> hits = [Hit("a.jpg", 0.72, {"fork": 0.9, "knife": 0.2})]
-        >>> HitList(hits, Query(("fork",), ("knife",)))
+        >>> HitList(hits, Query.of_labels(["fork"], ["knife"]))
         HitList(query='fork & !knife', images=1)
           image  probability  fork  !knife
           a.jpg  0.72         0.9   0.8
@@ -61,21 +80,31 @@ class HitList(list[Hit]):
 
     def _summary(self) -> Summary:
         """Return the summary, with a column for the probability of each term of the query."""
-        query = self.query
-        wanted, unwanted = (query.wanted, query.unwanted) if query else ((), ())
-        terms = [*wanted, *(f"!{name}" for name in unwanted)][:N_SUMMARY_TERMS]
+        signs = self.query.signed_terms if self.query else []
+        titles = [_signed_title(term, sign) for term, sign in signs][:N_SUMMARY_TERMS]
         rows = []
         for hit in self[:N_SUMMARY_HITS]:
-            cells = [f"{p:.3g}" for p in _hit_term_probabilities(hit, len(wanted))]
-            n_missing = max(len(terms) - len(cells), 0)  # of hits that were added by the user
+            cells = [f"{p:.3g}" for p in hit_term_probabilities(hit, self.query)]
+            n_missing = max(len(titles) - len(cells), 0)  # of hits that were added by the user
             rows.append(
-                (hit.path, f"{hit.probability:.3g}", *cells[: len(terms)], *[""] * n_missing)
+                (hit.path, f"{hit.probability:.3g}", *cells[: len(titles)], *[""] * n_missing)
             )
-        header = ("image", "probability", *terms)
-        properties = {"query": str(query or ""), "images": len(self)}
+        header = ("image", "probability", *titles)
+        properties = {"query": str(self.query or ""), "images": len(self)}
         return Summary("HitList", properties, header, rows, len(self))
 
 
-def _hit_term_probabilities(hit: Hit, n_wanted: int) -> list[float]:
-    """Return the probability of each term of a query: p for wanted, 1 - p for unwanted labels."""
-    return [p if i < n_wanted else 1 - p for i, p in enumerate(hit.terms.values())]
+def hit_term_probabilities(hit: Hit, query: Query | None) -> list[float]:
+    """Return the probability of each term of a query: p for wanted, 1 - p for unwanted terms.
+
+    Args:
+        hit: Image of a search result, whose terms are in the order of ``query.signed_terms``.
+        query: Query of the search, or None.
+    """
+    signs = [sign for _, sign in query.signed_terms] if query else []
+    return [1 - p if sign < 0 else p for p, sign in zip(hit.terms.values(), signs, strict=False)]
+
+
+def _signed_title(term: QueryTerm, sign: int) -> str:
+    title = term.name if isinstance(term, LabelTerm) else str(term)
+    return f"!{title}" if sign < 0 else title

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array
-from surelabel.errors import DataError, UnknownName
+from surelabel.errors import DataError, InputError, UnknownName
 from surelabel.records import Predictions
 from surelabel.retrieval.file_state import absolute_file_state_paths
 from surelabel.retrieval.hits import HitList
@@ -34,6 +34,8 @@ from surelabel.retrieval.index_search import (
     IndexDescription,
     IndexSearcher,
     call_index_searchers,
+    plan_merged_search,
+    score_sentences_of_query,
     search_merged_indexes,
 )
 from surelabel.retrieval.index_status import IndexStatus, compute_index_status
@@ -48,11 +50,12 @@ from surelabel.retrieval.ingestion import (
     predictions_to_ingestion_rows,
     skipped_reasons_of_ingestion,
 )
-from surelabel.retrieval.query import Query, parse, query_to_columns
+from surelabel.retrieval.query import Query, parse
+from surelabel.retrieval.query_encoding import QueryEncoder
 from surelabel.retrieval.search_limits import SearchLimits
 from surelabel.retrieval.shard_layout import INDEX_VERSION
 from surelabel.retrieval.shard_rows import ShardRows
-from surelabel.retrieval.shard_search import probabilities_of_shards
+from surelabel.retrieval.shard_search import SearchStep
 from surelabel.retrieval.shards import Shard
 from surelabel.summaries import Summary
 
@@ -255,6 +258,8 @@ class Index:
         *,
         min_probability: float = 0.0,
         precision: float | None = None,
+        offset: int = 0,
+        encoder: QueryEncoder | None = None,
     ) -> HitList:
         """Return the images that match a query with the highest probability, by exact search.
 
@@ -263,45 +268,81 @@ class Index:
         reliable as the calibration, and no guarantee.
 
         Args:
-            query: Query such as ``"fork & apple & !knife"``; see `parse`.
+            query: Query such as ``"fork & (apple | pear) & !knife"``; see `parse`.
             k: Maximum number of images, >= 1. If None, the number of images has no limit.
             min_probability: Minimum probability that an image matches the query, in [0, 1].
             precision: Minimum expected precision of the result, in [0, 1]. If None, there is no
                 minimum.
+            offset: Number of the best images that are left out, >= 0.
+            encoder: Recognizer of the index, from ``sl.query_encoder``. It is needed for sentences,
+                and for an example of ``like:`` that is not in the index.
 
         Returns:
             Images, sorted by decreasing probability, as a list that a notebook shows as a table.
-            Images of equal probability are sorted by raw score, then by row number.
+            Images of equal probability are sorted by raw score, then by row number. If the query
+            has an example and neither labels nor sentences, images are sorted by similarity. An
+            image that does not match because of the filters alone is left out.
 
         Raises:
-            InputError: If the query violates the grammar of `parse`, or ``k`` or a minimum is out
-                of range.
+            InputError: If the query violates the grammar of `parse`, or ``k``, ``offset`` or a
+                minimum is out of range. Also if the query needs an encoder that is not given, image
+                vectors that the index does not store, or dates and sizes that an index of an
+                earlier version does not have.
             NotFitted: If ``precision`` is given, and the probabilities of the index come from the
                 model or its loss, without a calibration on images.
             UnknownName: If a label of the query is not in the index.
             DataError: If the data of a queried label is damaged on disk, a file of the index was
                 truncated after the index was opened, or the stored path of a hit leaves the root.
         """
-        limits = SearchLimits(k, min_probability, precision)
+        limits = SearchLimits(k, min_probability, precision, offset)
         limits.check_calibration(self.calibration)
         query = parse(query) if isinstance(query, str) else query
         call = call_index_searchers([self])
-        return search_merged_indexes(call, [self.description.n_rows], query, limits)
+        return search_merged_indexes(call, [self.description.n_rows], query, limits, encoder)
 
-    def probabilities(self, query: str | Query) -> Array:
+    def explain(
+        self, query: str | Query, k: int = 20, *, encoder: QueryEncoder | None = None
+    ) -> list[SearchStep]:
+        """Return the steps of a search, one for each shard and combination of filters.
+
+        Args:
+            query: Query; see `parse`.
+            k: Number of images that are ranked, >= 1.
+            encoder: Recognizer of the index; see `search`.
+
+        Raises:
+            InputError, UnknownName, DataError: As for `search`.
+        """
+        limits = SearchLimits(k)
+        query = parse(query) if isinstance(query, str) else query
+        return plan_merged_search(
+            call_index_searchers([self]),
+            [self.description.n_rows],
+            query,
+            limits.n_ranked or k,
+            encoder,
+        )
+
+    def probabilities(self, query: str | Query, *, encoder: QueryEncoder | None = None) -> Array:
         """Return the probability that each image matches a query, ``(n,)``, in row order.
 
         Args:
-            query: Query such as ``"fork & apple & !knife"``; see `parse`.
+            query: Query such as ``"fork & (apple | pear) & !knife"``, without ``like:``; see
+                `parse`.
+            encoder: Recognizer of the index, which sentences need; see `search`.
 
         Raises:
-            InputError: If the query violates the grammar of `parse`.
+            InputError: If the query violates the grammar of `parse`, contains ``like:``, or needs
+                what is missing, as for `search`.
             UnknownName: If a label of the query is not in the index.
             DataError: If the data of a queried label is damaged on disk.
         """
         query = parse(query) if isinstance(query, str) else query
-        literals = query_to_columns(query, self._manifest.names)
-        return probabilities_of_shards(self._manifest.shards, literals)
+        if query.like is not None:
+            raise InputError(
+                f"like: has no probability; got {query.like}. Use search, or remove like:."
+            )
+        return self.searcher.probabilities(query, score_sentences_of_query(query, encoder))
 
     def add(self, predictions: Predictions) -> None:
         """Add images; images that are already in the index are replaced.

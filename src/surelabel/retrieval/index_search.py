@@ -6,21 +6,30 @@ from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from surelabel.errors import DataError, InputError
-from surelabel.retrieval.conjunction_search import (
-    ConjunctionSearchRows,
-    Floats,
-    merge_conjunction_search_rows,
-)
+from surelabel.retrieval.file_state import is_valid_file_state_path
+from surelabel.retrieval.formula_probability import LogProbability
+from surelabel.retrieval.formula_search import RankedRows, merge_ranked_rows
 from surelabel.retrieval.hits import Hit, HitList
 from surelabel.retrieval.image_overlap import PathHashes, hash_paths_of_index
 from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.label_table import RowNumbers
-from surelabel.retrieval.query import Query, query_to_columns
+from surelabel.retrieval.query import Query
+from surelabel.retrieval.query_encoding import QueryEncoder, SentenceScoring
+from surelabel.retrieval.query_resolution import resolve_query
+from surelabel.retrieval.query_terms import SentenceTerm
 from surelabel.retrieval.search_limits import FIRST_ROWS, SearchLimits
-from surelabel.retrieval.shard_search import best_rows_of_shards, hits_of_shards
+from surelabel.retrieval.shard_search import (
+    NearestRows,
+    SearchStep,
+    ShardQuery,
+    nearest_rows_of_shards,
+    select_nearest_rows,
+)
 from surelabel.retrieval.shards import Shard
+from surelabel.storage.image_paths import absolute_image_path
 
 
 @dataclass(frozen=True)
@@ -58,21 +67,80 @@ class IndexSearcher:
     shards: Sequence[Shard]
     root: IndexRoot
 
-    def best_rows(self, query: Query, k: int) -> ConjunctionSearchRows:
-        """Return the ``k`` rows with the highest probability; see ``Index.search``."""
-        return best_rows_of_shards(self.shards, query_to_columns(query, self.names), k)
+    def best_rows(
+        self,
+        query: Query,
+        k: int,
+        scoring: SentenceScoring | None = None,
+        nearest: NearestRows | None = None,
+    ) -> RankedRows:
+        """Return the ``k`` rows with the highest probability; see ``Index.search``.
 
-    def hits(self, query: Query, rows: RowNumbers, scores: Floats) -> list[Hit]:
+        Args:
+            query: Query of the search.
+            k: Number of rows, >= 1.
+            scoring: Log-odds of the sentences of the query. If it has none, the value is None.
+            nearest: Rows to which the search is restricted, or None.
+        """
+        return self._shard_query(query, scoring).best_rows(self.shards, k, nearest)
+
+    def plan(
+        self,
+        query: Query,
+        k: int,
+        scoring: SentenceScoring | None = None,
+        nearest: NearestRows | None = None,
+    ) -> list[SearchStep]:
+        """Return the steps of `best_rows`."""
+        return self._shard_query(query, scoring).plan(self.shards, k, nearest)
+
+    def probabilities(self, query: Query, scoring: SentenceScoring | None = None) -> LogProbability:
+        """Return the probability that each image matches a query, ``(n,)``, in row order."""
+        return self._shard_query(query, scoring).probabilities(self.shards)
+
+    def hits(
+        self,
+        query: Query,
+        rows: RowNumbers,
+        scores: LogProbability,
+        scoring: SentenceScoring | None = None,
+        nearest: NearestRows | None = None,
+    ) -> list[Hit]:
         """Return the images of some rows.
 
         Args:
             query: Query of the search.
             rows: Row numbers.
             scores: Log probability that each image matches the query.
+            scoring: Log-odds of the sentences of the query. If it has none, the value is None.
+            nearest: Rows to which the search is restricted, or None.
         """
-        literals = query_to_columns(query, self.names)
-        label_names = {column: self.names[column] for column, _ in literals}
-        return hits_of_shards(self.shards, label_names, self.root, rows, scores)
+        cosines = None if nearest is None else nearest.cosines_of(rows)
+        return self._shard_query(query, scoring).hits(self.shards, rows, scores, cosines)
+
+    def example_vector(self, path: str) -> npt.NDArray[np.float16] | None:
+        """Return the stored vector of an image, ``(d,)``, or None if the image is not indexed.
+
+        Args:
+            path: Absolute path of the image.
+        """
+        forms = [form for form in self.root.stored_forms(path) if is_valid_file_state_path(form)]
+        for shard in self.shards:
+            rows = shard.find_rows(forms)
+            if len(rows) and shard.feature_width is not None:
+                vector: npt.NDArray[np.float16] = np.array(
+                    shard.mapped_files.arrays["features"][rows[0]]
+                )
+                return vector
+        return None
+
+    def nearest_rows(self, vector: npt.NDArray[np.floating], count: int) -> NearestRows:
+        """Return the rows that are most similar to an example; see `nearest_rows_of_shards`."""
+        return nearest_rows_of_shards(self.shards, vector, count)
+
+    def _shard_query(self, query: Query, scoring: SentenceScoring | None) -> ShardQuery:
+        resolved = resolve_query(query, self.names)
+        return ShardQuery(resolved, len(self.names), self.root, scoring)
 
     def path_hashes(self) -> PathHashes:
         """Return a hash of the absolute path of each image, int64, ``(n,)``."""
@@ -120,7 +188,11 @@ def call_index_searchers(indexes: Sequence[SearchableIndex]) -> CallSearchers:
 
 
 def search_merged_indexes(
-    call: CallSearchers, row_counts: Sequence[int], query: Query, limits: SearchLimits
+    call: CallSearchers,
+    row_counts: Sequence[int],
+    query: Query,
+    limits: SearchLimits,
+    encoder: QueryEncoder | None = None,
 ) -> HitList:
     """Return the best images of several indexes, as of one index with the rows of all, in order.
 
@@ -134,19 +206,25 @@ def search_merged_indexes(
         row_counts: Number of rows of each index.
         query: Query of the search.
         limits: Limits of the number of images, of their probability and of their precision.
+        encoder: Recognizer of the indexes, for sentences, and examples that are not indexed.
 
     Raises:
         UnknownName: If a label of the query is not in the indexes.
+        InputError: If the query needs an encoder, image vectors, or dates and sizes that are
+            missing.
         DataError: If an index is damaged, or the same image is in two indexes.
     """
-    best = _best_merged_rows(call, row_counts, query, limits)
+    scoring = score_sentences_of_query(query, encoder)
+    nearest = _nearest_merged_rows(call, row_counts, query, encoder)
+    parts = _parts_of_indexes(row_counts, nearest)
+    best = _best_merged_rows(call, row_counts, query, limits, scoring, parts)
     arguments = []
     starts = [*accumulate(row_counts, initial=0)]
-    for start, end in pairwise(starts):
+    for (start, end), part in zip(pairwise(starts), parts, strict=True):
         in_index = (best.rows >= start) & (best.rows < end)
-        arguments.append((query, best.rows[in_index] - start, best.scores[in_index]))
+        arguments.append((query, best.rows[in_index] - start, best.scores[in_index], scoring, part))
     hits: dict[int, Hit] = {}
-    for start, (_, rows, _), index_hits in zip(
+    for start, (_, rows, *_), index_hits in zip(
         starts, arguments, call("hits", arguments), strict=False
     ):
         hits |= zip((rows + start).tolist(), index_hits, strict=True)
@@ -154,6 +232,81 @@ def search_merged_indexes(
     if len(row_counts) > 1:
         check_merged_hit_paths([hit.path for hit in result])
     return result
+
+
+def plan_merged_search(
+    call: CallSearchers,
+    row_counts: Sequence[int],
+    query: Query,
+    k: int,
+    encoder: QueryEncoder | None = None,
+) -> list[SearchStep]:
+    """Return the steps of a search of several indexes; see `search_merged_indexes`.
+
+    Args:
+        call: Function that calls a method of ``IndexSearcher`` for each index.
+        row_counts: Number of rows of each index.
+        query: Query of the search.
+        k: Number of images that are ranked, >= 1.
+        encoder: Recognizer of the indexes, for sentences, and examples that are not indexed.
+    """
+    scoring = score_sentences_of_query(query, encoder)
+    nearest = _nearest_merged_rows(call, row_counts, query, encoder)
+    parts = _parts_of_indexes(row_counts, nearest)
+    steps = call("plan", [(query, k, scoring, part) for part in parts])
+    return [step for index_steps in steps for step in index_steps]
+
+
+def score_sentences_of_query(query: Query, encoder: QueryEncoder | None) -> SentenceScoring | None:
+    """Return the computation of the log-odds of the sentences of a query, or None without any.
+
+    Raises:
+        InputError: If the query contains a sentence and there is no encoder.
+    """
+    sentences = [term for term in query.terms if isinstance(term, SentenceTerm)]
+    if not sentences:
+        return None
+    if encoder is None:
+        raise InputError(
+            f"A sentence needs the recognizer of the index; got {sentences[0]} without one. Give "
+            "encoder=sl.query_encoder(index)."
+        )
+    return encoder.score_sentences([sentence.text for sentence in sentences])
+
+
+def _nearest_merged_rows(
+    call: CallSearchers, row_counts: Sequence[int], query: Query, encoder: QueryEncoder | None
+) -> NearestRows | None:
+    """Return the rows of all indexes that are most similar to the example of a query."""
+    if query.like is None:
+        return None
+    path = absolute_image_path(query.like.path)
+    vectors = call("example_vector", [(path,)] * len(row_counts))
+    vector = next((vector for vector in vectors if vector is not None), None)
+    if vector is None:
+        if encoder is None:
+            raise InputError(
+                f"{path} is not in the index, so like: needs the recognizer of the index. Give "
+                "encoder=sl.query_encoder(index), or the path of an indexed image."
+            )
+        vector = encoder.encode_example(path)
+    parts = call("nearest_rows", [(vector, query.like.count)] * len(row_counts))
+    starts = [*accumulate(row_counts, initial=0)]
+    return select_nearest_rows(
+        np.concatenate([part.rows + start for part, start in zip(parts, starts, strict=False)]),
+        np.concatenate([part.cosines for part in parts]),
+        query.like.count,
+    )
+
+
+def _parts_of_indexes(
+    row_counts: Sequence[int], nearest: NearestRows | None
+) -> list[NearestRows | None]:
+    """Return the rows of each index to which a search is restricted."""
+    starts = [*accumulate(row_counts, initial=0)]
+    return [
+        None if nearest is None else nearest.between(start, end) for start, end in pairwise(starts)
+    ]
 
 
 def check_merged_indexes(descriptions: Sequence[IndexDescription]) -> None:
@@ -203,15 +356,22 @@ def check_merged_hit_paths(paths: Sequence[str]) -> None:
 
 
 def _best_merged_rows(
-    call: CallSearchers, row_counts: Sequence[int], query: Query, limits: SearchLimits
-) -> ConjunctionSearchRows:
+    call: CallSearchers,
+    row_counts: Sequence[int],
+    query: Query,
+    limits: SearchLimits,
+    scoring: SentenceScoring | None,
+    parts: Sequence[NearestRows | None],
+) -> RankedRows:
     """Return the best rows of all indexes that satisfy the limits of a search."""
     starts = [*accumulate(row_counts, initial=0)]
-    k = limits.k or FIRST_ROWS
+    k = limits.n_ranked or FIRST_ROWS
     while True:
-        parts = call("best_rows", [(query, k)] * len(row_counts))
-        best = merge_conjunction_search_rows(parts, starts).select_best(k)
+        found = call("best_rows", [(query, k, scoring, part) for part in parts])
+        best = merge_ranked_rows(found, starts).select_best(k)
         n_valid = limits.count_images(np.exp(best.scores))
-        if limits.k is not None or n_valid < k:
-            return best.select_best(n_valid)
+        if limits.n_ranked is not None or n_valid < k:
+            best = best.select_best(n_valid)
+            first = limits.offset
+            return RankedRows(best.rows[first:], best.scores[first:], best.ties[first:])
         k *= 10

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from surelabel.arrays import Flags
 from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
-from surelabel.retrieval.conjunction_search import QueryLiteral, conjunction_search_log_sigmoid
+from surelabel.retrieval.formula_probability import log_sigmoid
 
-Conjunction = tuple[QueryLiteral, ...]
+QueryLiteral = tuple[int, int]  # column, and +1 for wanted or -1 for unwanted
+LiteralTuple = tuple[QueryLiteral, ...]
 LogProbabilities = npt.NDArray[np.float32]
 
 
@@ -42,14 +43,14 @@ class LiteralScores:
         """Number of images, ``n``."""
         return len(self.is_true[1].T)
 
-    def query_scores(self, query: Conjunction) -> LogProbabilities:
+    def query_scores(self, query: LiteralTuple) -> LogProbabilities:
         """Return the log probability that each image matches a query, ``(n,)``."""
         scores = np.zeros(self.n_images, np.float32)
         for column, sign in query:
             scores += self.log_probabilities[sign][column]
         return scores
 
-    def relevant_images(self, query: Conjunction) -> Flags:
+    def relevant_images(self, query: LiteralTuple) -> Flags:
         """Return a mask of the images that match a query, ``(n,)``."""
         is_relevant = np.ones(self.n_images, bool)
         for column, sign in query:
@@ -72,9 +73,7 @@ def compute_literal_scores(
         InputError: If shapes differ, a logit is not finite, or a known target is not 0 or 1.
     """
     logits, is_positive, known = validate_ranking_metric_inputs(logits, targets, known)
-    log_probabilities = {
-        sign: conjunction_search_log_sigmoid(sign * logits.T).astype(np.float32) for sign in (1, -1)
-    }
+    log_probabilities = {sign: log_sigmoid(sign * logits.T).astype(np.float32) for sign in (1, -1)}
     for values in log_probabilities.values():
         values[~known.T] = -np.inf
     is_true = {1: is_positive.T, -1: (known & ~is_positive).T}

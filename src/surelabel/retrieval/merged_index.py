@@ -8,10 +8,13 @@ from surelabel.retrieval.index_search import (
     CallSearchers,
     IndexDescription,
     check_merged_indexes,
+    plan_merged_search,
     search_merged_indexes,
 )
 from surelabel.retrieval.query import Query, parse
+from surelabel.retrieval.query_encoding import QueryEncoder
 from surelabel.retrieval.search_limits import SearchLimits
+from surelabel.retrieval.shard_search import SearchStep
 
 
 class MergedIndex:
@@ -56,23 +59,50 @@ class MergedIndex:
         *,
         min_probability: float = 0.0,
         precision: float | None = None,
+        offset: int = 0,
+        encoder: QueryEncoder | None = None,
     ) -> HitList:
         """Return the images of all indexes that match a query, as ``Index.search`` of one index.
 
         Args:
-            query: Query such as ``"fork & apple & !knife"``; see ``Index.search``.
+            query: Query such as ``"fork & (apple | pear) & !knife"``; see ``Index.search``.
             k: Maximum number of images, >= 1. If None, the number of images has no limit.
             min_probability: Minimum probability that an image matches the query, in [0, 1].
             precision: Minimum expected precision of the result, in [0, 1]. If None, there is no
                 minimum.
+            offset: Number of the best images that are left out, >= 0.
+            encoder: Recognizer of the indexes; see ``Index.search``.
 
         Raises:
             InputError, NotFitted, UnknownName: As for ``Index.search``.
             DataError: As for ``Index.search``, if an image of the result is in two indexes, or if
                 an index cannot be reached.
         """
-        limits = SearchLimits(k, min_probability, precision)
+        limits = SearchLimits(k, min_probability, precision, offset)
         limits.check_calibration(self.calibration)
         query = parse(query) if isinstance(query, str) else query
         row_counts = [index.n_rows for index in self._describe()]
-        return search_merged_indexes(self._call, row_counts, query, limits)
+        return search_merged_indexes(self._call, row_counts, query, limits, encoder)
+
+    def explain(
+        self, query: str | Query, k: int = 20, *, encoder: QueryEncoder | None = None
+    ) -> list[SearchStep]:
+        """Return the steps of a search, one for each shard and combination of filters.
+
+        Args:
+            query: Query; see `parse`.
+            k: Number of images that are ranked, >= 1.
+            encoder: Recognizer of the index; see `search`.
+
+        Raises:
+            InputError, UnknownName, DataError: As for `search`.
+        """
+        limits = SearchLimits(k)
+        query = parse(query) if isinstance(query, str) else query
+        return plan_merged_search(
+            self._call,
+            [index.n_rows for index in self._describe()],
+            query,
+            limits.n_ranked or k,
+            encoder,
+        )

@@ -1,248 +1,528 @@
-"""Query language for wanted and unwanted labels: ``fork & apple & !knife``.
+r"""Query language: ``(fork | spoon) & !knife & date>=2024``.
 
-    query = term { ("&" | "and") term }
-    term  = [ "!" | "not" ] name
-    name  = words | "words in quotes"
+    query       = conjunction { "|" conjunction }
+    conjunction = operand { ("&" | "and") operand }
+    operand     = ("!" | "not") operand | "(" query ")" | term
+    term        = label | label (">" | "<") number | "~" quoted | "path:" pattern
+                | ("date" | "width" | "height") ("<" | "<=" | "=" | ">=" | ">") value
+                | "like:" path [ "#" number ]
+    label       = words | quoted
+    quoted      = words in double quotes, in which a quote is doubled
 
 Here { } encloses a part that may be repeated or omitted, and [ ] encloses an optional part.
 
-A name may contain spaces without quotes: ``hot dog & !coffee``. A name that contains an operator
-(``&``, ``!``, a quote, the words *and* or *not* in any case) is written in double quotes. A quote
-inside the name is doubled: ``"black and white" & !"12"" record"``. Repeated terms are removed.
+``!`` binds more tightly than ``&``, and ``&`` more tightly than ``|``. ``and`` and ``not`` are
+operators in any case; ``or`` is a part of a label. A label may contain spaces without quotes, as in
+``hot dog & !coffee``. A label that contains one of ``& | ! ( ) < > ~ : "`` or an operator word is
+written in quotes. A pattern and a path that contain spaces, ``& | ( )`` or a quote are also written
+in quotes.
+
+``dog>0.8`` filters images whose probability of *dog* is at least 0.8, and *dog* is then a wanted
+label; ``dog<0.8`` only filters. ``like:`` restricts the whole search, so it is a term of the
+outermost conjunction.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from unicodedata import normalize
+from typing import NamedTuple, NoReturn, TypeVar, cast
 
-from surelabel.counts import format_count
-from surelabel.errors import InputError, UnknownName
-from surelabel.label_aliases import comparable_spelling, list_labels
+from surelabel.errors import InputError, QuerySyntaxError
+from surelabel.retrieval.formula import (
+    TRUE,
+    Conjunction,
+    Disjunction,
+    FilterLiteral,
+    Formula,
+    LabelLiteral,
+    columns_of_formula,
+    make_conjunction,
+    make_disjunction,
+    negate_formula,
+    polarities_of_formula,
+)
+from surelabel.retrieval.formula_probability import MAX_EXPANDED_LABELS
+from surelabel.retrieval.query_terms import (
+    DEFAULT_NEAREST,
+    OPERATOR_WORDS,
+    Comparison,
+    FileField,
+    FileFilter,
+    LabelTerm,
+    LabelThreshold,
+    LikeTerm,
+    PathFilter,
+    QueryFilter,
+    QueryTerm,
+    SentenceTerm,
+    quote_label,
+)
 
 MAX_QUERY_LENGTH = 10_000  # characters; limits the parsing time of untrusted queries
-_TOKEN = re.compile(r'\s+|(?P<sign>[&!])|"(?P<quoted>(?:[^"]|"")*+)"|(?P<word>[^\s&!"]+)')
-_SIGNS = {"and": "&", "not": "!"}
+MAX_NESTING = 50  # parentheses and negations inside each other
+MAX_FILTERS = 12  # distinct filters, of which all combinations can occur
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+)
+    | (?P<operator>[&|!()~])
+    | (?P<comparison>>=?|<=?(?=\s*[\d.]))
+    | (?P<field>date|width|height)\s*(?P<relation><=|>=|=|<|>)\s*(?P<value>[^\s&|!()"]*)
+    | (?P<prefix>path|like):(?:(?P<path>[^\s&|()"]+)|"(?P<quoted_path>(?:[^"]|"")*+)"
+      (?P<count>\#[^\s&|()"]*)?)
+    | "(?P<quoted>(?:[^"]|"")*+)"
+    | (?P<word>(?:[^\s&|!()~"<>:]|<(?!=?\s*[\d.]))+)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_TERM_OF_VERSION_1 = re.compile(r'[&!"]|\b(?:and|not)\b', re.IGNORECASE)
+_SPECIAL_IN_LABEL = re.compile(r"[()|<>~:]")
+
+_Item = TypeVar("_Item")
+
+
+class QueryToken(NamedTuple):
+    """Token of a query.
+
+    Attributes:
+        kind: Operator, ``end``, ``word``, ``quoted``, ``comparison``, or the part before the colon
+            or the comparison of a filter.
+        text: Text or value of the token.
+        start: Position of the first character.
+        extra: Comparison of a file filter, or the number of images of ``like:``.
+    """
+
+    kind: str
+    text: str
+    start: int
+    extra: str = ""
 
 
 @dataclass(frozen=True)
 class Query:
-    """Query for images in which some labels are positive and other labels are negative.
+    """Query for images: a formula of labels, sentences and filters.
 
     Attributes:
-        wanted: Distinct names of the labels that must be positive.
-        unwanted: Distinct names of the labels that must be negative.
+        formula: Formula whose labels are ``terms``, by their number, and whose filters are
+            ``filters``.
+        terms: Distinct labels and sentences in the order of their first occurrence.
+        filters: Distinct filters in the order of their first occurrence.
+        like: Example to which the images of the result are similar, or None.
 
     Raises:
-        InputError: If there is no label, a name is empty, or a name occurs twice.
+        InputError: If a label is repeated and there are more than 12 labels and sentences, there
+            are more than 12 filters, or there is neither a term nor a filter.
     """
 
-    wanted: tuple[str, ...]
-    unwanted: tuple[str, ...] = ()
+    formula: Formula
+    terms: tuple[QueryTerm, ...] = ()
+    filters: tuple[QueryFilter, ...] = ()
+    like: LikeTerm | None = None
 
     def __post_init__(self) -> None:
-        terms = self.wanted + self.unwanted
-        if not terms:
+        if not self.terms and not self.filters and self.like is None:
             raise InputError(
                 "A query must contain at least one label, as in: fork & !knife; got no label. "
                 "Add a label."
             )
-        if not all(terms):
+        if len(self.filters) > MAX_FILTERS:
+            raise InputError(
+                f"A query must have at most {MAX_FILTERS} filters; got {len(self.filters)}. Remove "
+                "filters."
+            )
+        check_repeated_labels(self.formula)
+
+    @classmethod
+    def of_labels(cls, wanted: Sequence[str], unwanted: Sequence[str] = ()) -> "Query":
+        """Return the query for images in which labels are positive and other labels are negative.
+
+        Args:
+            wanted: Names of the labels that must be positive.
+            unwanted: Names of the labels that must be negative.
+
+        Raises:
+            InputError: If there is no label, or a name is empty.
+
+        Example:
+            >>> print(Query.of_labels(["fork", "hot dog"], ["salt and pepper"]))
+            fork & hot dog & !"salt and pepper"
+        """
+        if not all([*wanted, *unwanted]):
             raise InputError(
                 "Label names in a query must not be empty; got an empty name. Write the name of "
                 "the label."
             )
-        both = sorted(set(self.wanted) & set(self.unwanted))
-        if both:
-            raise InputError(
-                f"A label must be either wanted or unwanted; {both[0]!r} is both, so no image can "
-                f"match. Remove one of the two terms."
-            )
-        if len(set(terms)) < len(terms):
-            raise InputError(
-                f"Labels of a query must be distinct; got {terms}. Remove the repeated labels."
-            )
+        terms: dict[LabelTerm, int] = {}
+        literals = [
+            LabelLiteral(_number_in(terms, LabelTerm(name)), sign)
+            for labels, sign in ((wanted, 1), (unwanted, -1))
+            for name in labels
+        ]
+        return cls(make_conjunction(literals), tuple(terms))
+
+    @property
+    def signed_terms(self) -> list[tuple[QueryTerm, int]]:
+        """Terms with their signs: first those with 1 or 0 (both signs), then those with -1."""
+        signs = polarities_of_formula(self.formula)
+        order = sorted(signs, key=lambda number: signs[number] < 0)
+        return [(self.terms[number], signs[number]) for number in order]
 
     def __str__(self) -> str:
         """Return the query as a string that `parse` accepts."""
-        signed = [_quote_query_label(term) for term in self.wanted]
-        return " & ".join(signed + ["!" + _quote_query_label(term) for term in self.unwanted])
+        texts = [] if self.like is None else [str(self.like)]
+        if self.formula != TRUE:
+            terms = dict(enumerate(map(str, self.terms)))
+            formula = format_formula(self.formula, terms, list(map(str, self.filters)))
+            is_conjunction = isinstance(self.formula, Conjunction | LabelLiteral | FilterLiteral)
+            texts.append(formula if not texts or is_conjunction else f"({formula})")
+        return " & ".join(texts)
+
+
+def format_formula(formula: Formula, terms: Mapping[int, str], filters: Sequence[str] = ()) -> str:
+    """Return a formula in the query language.
+
+    Args:
+        formula: Formula.
+        terms: Labels and sentences in the query language, by column.
+        filters: Filters in the query language, by number.
+
+    Example:
+        >>> either = make_disjunction([LabelLiteral(0, 1), LabelLiteral(1, -1)])
+        >>> format_formula(either, {0: "dog", 1: "cat"})
+        'dog | !cat'
+    """
+    if isinstance(formula, LabelLiteral):
+        return ("" if formula.sign > 0 else "!") + terms[formula.column]
+    if isinstance(formula, FilterLiteral):
+        return ("" if formula.sign > 0 else "!") + filters[formula.number]
+    parts = [format_formula(term, terms, filters) for term in formula.terms]
+    if isinstance(formula, Disjunction):
+        return " | ".join(parts) if parts else "no image"
+    return (
+        " & ".join(
+            part if isinstance(term, LabelLiteral | FilterLiteral) else f"({part})"
+            for number, (term, part) in enumerate(zip(formula.terms, parts, strict=True))
+            if number == 0 or not _is_threshold_of_label(parts[number - 1], part)
+        )
+        or "all images"
+    )
+
+
+def _is_threshold_of_label(previous: str, part: str) -> bool:
+    """Return whether a term is the label of the threshold before it, as in ``dog>0.8``."""
+    return previous.startswith(f"{part}>") and _is_probability(previous[len(part) + 1 :])
+
+
+def _is_probability(text: str) -> bool:
+    """Return whether a text is a number from 0 to 1."""
+    try:
+        return 0 <= float(text) <= 1
+    except ValueError:
+        return False
 
 
 def parse(text: str) -> Query:
-    """Parse a query string.
+    """Parse a query.
 
     Args:
-        text: Query such as ``fork & apple & !knife`` or ``fork and apple and not knife``.
+        text: Query such as ``fork & (apple | pear) & !knife``.
 
     Returns:
-        The query, with distinct labels in the order of their first occurrence.
+        The query in negation normal form, without repeated terms.
 
     Raises:
-        InputError: If the text is empty or too long, a quote is not closed, a name is missing, or a
-            label is both wanted and unwanted.
+        QuerySyntaxError: If the text violates the grammar or is too deeply nested. The message
+            points at the character.
+        InputError: If the text is empty or too long, has more than 12 filters, or repeats a label
+            among more than 12 labels.
 
     Example:
-        >>> parse("hot dog & !coffee")
-        Query(wanted=('hot dog',), unwanted=('coffee',))
-        >>> print(parse('fork AND NOT "salt and pepper"'))
-        fork & !"salt and pepper"
+        >>> print(parse("hot dog & !(coffee | tea)"))
+        hot dog & !coffee & !tea
+        >>> print(parse('fork AND NOT "salt and pepper" & date>=2024-05'))
+        fork & !"salt and pepper" & date>=2024-05
     """
     if len(text) > MAX_QUERY_LENGTH:
         raise InputError(
             f"A query must have at most {MAX_QUERY_LENGTH:,} characters; got {len(text):,}. Use "
             f"fewer labels."
         )
-    wanted: dict[str, None] = {}
-    unwanted: dict[str, None] = {}
-    if text.strip():
-        for is_negated, name in _query_terms(text):
-            (unwanted if is_negated else wanted)[name] = None
-    return Query(tuple(wanted), tuple(unwanted))
+    if not text.strip():
+        return Query(TRUE)
+    return _QueryParser(text).parse()
 
 
-def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]]:
-    """Convert the labels of a query to column numbers with signs.
-
-    A label of the query is searched in ``names`` without changes, then after Unicode normalization
-    (NFC), then ignoring case and marks of the writing direction if only one name matches.
-
-    Args:
-        query: Query to convert.
-        names: Label names of the index, length c.
-
-    Returns:
-        ``(column, sign)`` of each term, wanted (+1) before unwanted (-1).
+def check_repeated_labels(formula: Formula) -> None:
+    """Check that the expansion of a formula with repeated labels is small.
 
     Raises:
-        UnknownName: If a label is not in ``names``. The message suggests similar names.
-        InputError: If two terms are different spellings of one name.
-
-    Example:
-        >>> query_to_columns(parse("apple & !knife"), ["knife", "fork", "apple"])
-        [(2, 1), (0, -1)]
+        InputError: If a label is repeated and there are more than 12 labels.
     """
-    columns = {normalize("NFC", name): column for column, name in enumerate(names)}
-    columns |= {name: column for column, name in enumerate(names)}
-    signed = [(term, 1) for term in query.wanted] + [(term, -1) for term in query.unwanted]
-    plain_columns = _columns_of_unique_spellings(names)
-    literals = [
-        (_find_query_column(term, columns, plain_columns, names), sign) for term, sign in signed
-    ]
-    if len({column for column, _ in literals}) < len(literals):
+    counts = columns_of_formula(formula)
+    if len(counts) > MAX_EXPANDED_LABELS and max(counts.values()) > 1:
         raise InputError(
-            f"Labels of a query must be distinct; two terms of [{query}] are the same label. "
-            f"Remove one of the two terms."
+            f"A query in which a label is repeated must have at most {MAX_EXPANDED_LABELS} labels; "
+            f"got {len(counts)}. Use each label once, or fewer labels."
         )
-    return literals
 
 
-def _columns_of_unique_spellings(names: Sequence[str]) -> dict[str, int]:
-    """Return the column of each name that is unique without case and direction marks."""
-    plain_names = [_comparable_query_label(name) for name in names]
-    counts = Counter(plain_names)
-    return {name: column for column, name in enumerate(plain_names) if counts[name] == 1}
+class _QueryParser:
+    """Recursive descent parser; the number of nested calls is limited."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [*_join_label_words(self._query_tokens()), QueryToken("end", "", len(text))]
+        self._position = 0
+        self._terms: dict[QueryTerm, int] = {}
+        self._filters: dict[QueryFilter, int] = {}
+        self._like: LikeTerm | None = None
+        self._like_start = 0
 
-def _comparable_query_label(name: str) -> str:
-    return normalize("NFC", comparable_spelling(name))
-
-
-def _find_query_column(
-    term: str, columns: dict[str, int], plain_columns: dict[str, int], names: Sequence[str]
-) -> int:
-    """Return the column of a label, or raise UnknownName with similar names."""
-    column = columns.get(term, columns.get(normalize("NFC", term)))
-    if column is None:
-        column = plain_columns.get(_comparable_query_label(term))
-    if column is None:
-        similar_names = get_close_matches(term[:300], names, n=3, cutoff=0.5)
-        hint = f" Did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""
-        raise UnknownName(
-            f"Label {_shorten_query_text(term)} is not in the index.{hint} Write & between two "
-            "labels and ! before an unwanted label. There are "
-            f"{format_count(len(names), 'label')}, such as {list_labels(names[:5])}."
+    def parse(self) -> Query:
+        formulas = self._conjunctions(0, is_negated=False)
+        token = self._token
+        if token.kind == ")":
+            self._fail(token.start, "Every ) needs a ( before it; one is missing", "Add (.")
+        if token.kind != "end":
+            self._fail_operator(token)
+        if self._like is not None and len(formulas) > 1:
+            self._fail_like(self._like_start)
+        return Query(
+            make_disjunction(formulas), tuple(self._terms), tuple(self._filters), self._like
         )
-    return column
 
+    @property
+    def _token(self) -> QueryToken:
+        return self._tokens[self._position]
 
-def _query_terms(text: str) -> Iterator[tuple[bool, str]]:
-    """Iterate over ``(is_negated, name)`` of each term; raise InputError on a grammar error."""
-    is_negated, name = False, ""
-    for kind, token in [*_join_query_words(text), ("&", "")]:
-        if kind == "name" and name:
-            raise InputError(
-                f"Two label names must be separated by &; & is missing before "
-                f"{_shorten_query_text(token)}. Insert &."
+    def _next(self) -> QueryToken:
+        token = self._token
+        self._position += 1
+        return token
+
+    def _conjunctions(self, depth: int, *, is_negated: bool) -> list[Formula]:
+        """Parse conjunctions that are separated by ``|``."""
+        formulas = [self._conjunction(depth, is_negated=is_negated)]
+        while self._token.kind == "|":
+            self._next()
+            formulas.append(self._conjunction(depth, is_negated=is_negated))
+        return formulas
+
+    def _conjunction(self, depth: int, *, is_negated: bool) -> Formula:
+        terms = [self._operand(depth, is_negated=is_negated)]
+        while self._token.kind == "&":
+            self._next()
+            terms.append(self._operand(depth, is_negated=is_negated))
+        return make_conjunction(terms)
+
+    def _operand(self, depth: int, *, is_negated: bool) -> Formula:
+        token = self._next()
+        if token.kind in ("!", "(") and depth == MAX_NESTING:
+            self._fail(
+                token.start,
+                f"A query must have at most {MAX_NESTING} parentheses and negations inside each "
+                "other; got more",
+                "Use fewer.",
             )
-        if kind == "!" and (is_negated or name):
-            raise InputError(
-                "! (or the word not) must occur once, before a label name. Put a label name that "
-                "contains ! or not in double quotes."
+        if token.kind == "!":
+            return negate_formula(self._operand(depth + 1, is_negated=True))
+        if token.kind == "(":
+            formula = make_disjunction(self._conjunctions(depth + 1, is_negated=is_negated))
+            if self._token.kind == "end":
+                self._fail(token.start, "Every ( needs a ) after it; one is missing", "Add ).")
+            if self._token.kind != ")":
+                self._fail_operator(self._token)
+            self._next()
+            return formula
+        return self._term(token, depth, is_negated=is_negated)
+
+    def _term(self, token: QueryToken, depth: int, *, is_negated: bool) -> Formula:
+        if token.kind in ("word", "quoted"):
+            if self._token.kind == "comparison":
+                return self._threshold(token, is_negated=is_negated)
+            return LabelLiteral(_number_in(self._terms, LabelTerm(token.text)), 1)
+        if token.kind == "~":
+            return self._sentence(token)
+        if token.kind == "path":
+            return FilterLiteral(_number_in(self._filters, PathFilter(token.text)))
+        if token.kind in ("date", "width", "height"):
+            return self._file_filter(token)
+        if token.kind == "like":
+            if depth or is_negated:
+                self._fail_like(token.start)
+            return self._like_term(token)
+        what = "the query ends" if token.kind == "end" else f"got {token.kind}"
+        return self._fail(
+            token.start, f"A label or another term is expected here; {what}", "Add a term."
+        )
+
+    def _threshold(self, label: QueryToken, *, is_negated: bool) -> Formula:
+        comparison, number = self._next(), self._next()
+        if number.kind != "word" or not _is_probability(number.text):
+            self._fail(
+                number.start,
+                f"{comparison.text} after a label needs a probability from 0 to 1",
+                f"Write a probability, as in {quote_label(label.text)}>0.8."
+                + self._quoted_label(comparison.start),
             )
-        if kind == "&" and not name:
-            raise InputError(
-                f"Both sides of & (or the word and) need a label name; a name is missing in "
-                f"{_shorten_query_text(text)}. Add the name."
+        bound, is_minimum = float(number.text), comparison.text.startswith(">")
+        threshold = LabelThreshold(label.text, bound, is_minimum)
+        if is_negated:
+            opposite = LabelThreshold(label.text, bound, not is_minimum)
+            self._fail(
+                label.start,
+                f"A threshold cannot be negated; got ! with {threshold}",
+                f"Write {opposite} without !, which filters the other images.",
             )
-        if kind == "&":
-            yield is_negated, name
-            is_negated, name = False, ""
-        elif kind == "!":
-            is_negated = True
-        else:
-            name = token
+        literal = FilterLiteral(_number_in(self._filters, threshold))
+        if not is_minimum:
+            return literal
+        term = LabelLiteral(_number_in(self._terms, LabelTerm(label.text)), 1)
+        return Conjunction((literal, term))
+
+    def _sentence(self, token: QueryToken) -> Formula:
+        sentence = self._next()
+        if sentence.kind != "quoted" or not sentence.text.strip():
+            self._fail(
+                token.start,
+                "~ needs a sentence in quotes",
+                'Write it as in ~"children on a beach".' + self._quoted_label(token.start),
+            )
+        return LabelLiteral(_number_in(self._terms, SentenceTerm(sentence.text.strip())), 1)
+
+    def _file_filter(self, token: QueryToken) -> Formula:
+        try:
+            file_filter = FileFilter(
+                cast(FileField, token.kind), cast(Comparison, token.extra), token.text
+            )
+        except ValueError as error:
+            reason = str(error) if token.kind != "date" or "form" in str(error) else "no such date"
+            self._fail(
+                token.start,
+                f"The value of {token.kind} is not valid, {reason}; got {token.text!r}",
+                f"Write it as in date>=2024-05-31 or width>2000; the label {token.kind} is "
+                f'written as "{token.kind}".',
+            )
+        return FilterLiteral(_number_in(self._filters, file_filter))
+
+    def _like_term(self, token: QueryToken) -> Formula:
+        if self._like is not None:
+            self._fail(token.start, "A query must have at most one like: term; got two", "Use one.")
+        count = token.extra.removeprefix("#") if token.extra else str(DEFAULT_NEAREST)
+        if not re.fullmatch(r"[1-9]\d{0,8}", count, re.ASCII):
+            self._fail(
+                token.start,
+                f"# after a path needs a whole number of images of at least 1; got {count!r}",
+                "Write it as in like:example.jpg#500.",
+            )
+        self._like, self._like_start = LikeTerm(token.text, int(count)), token.start
+        return TRUE
+
+    def _query_tokens(self) -> Iterator[QueryToken]:
+        """Yield the tokens of the text; a character that starts no token is an error."""
+        position = 0
+        while position < len(self._text):
+            match = _TOKEN.match(self._text, position)
+            if match is None:
+                self._fail_character(position)
+            kind = match.lastgroup if match["field"] is None else "field"
+            if operator := match["operator"]:
+                yield QueryToken(operator, operator, position)
+            elif match["field"] is not None:
+                values = match["value"], position, match["relation"]
+                yield QueryToken(match["field"].lower(), *values)
+            elif prefix := match["prefix"]:
+                yield self._path_token(prefix.lower(), match, position)
+            elif kind == "quoted":
+                if not match["quoted"]:
+                    self._fail(position, "Quotes must contain text; got an empty pair", "Add text.")
+                yield QueryToken("quoted", match["quoted"].replace('""', '"'), position)
+            elif kind == "word":
+                operator = OPERATOR_WORDS.get(match["word"].lower(), "")
+                yield QueryToken(operator or "word", match["word"], position)
+            elif kind == "comparison":
+                yield QueryToken("comparison", match["comparison"], position)
+            position = match.end()
+
+    def _path_token(self, prefix: str, match: "re.Match[str]", position: int) -> QueryToken:
+        """Return the token of ``path:`` or ``like:``."""
+        path, count = match["path"], match["count"] or ""
+        if path is None:
+            path = match["quoted_path"].replace('""', '"')
+            if not path or (count and prefix == "path"):
+                self._fail(position, f"{prefix}: needs one pattern or path", "Write one.")
+        elif prefix == "like" and (number := re.search(r"#[^#]*$", path)):
+            path, count = path[: number.start()], number[0]
+        if not path:
+            self._fail(position, "like: needs a path before #", "Write the path of an image.")
+        return QueryToken(prefix, path, position, count)
+
+    def _fail_character(self, position: int) -> NoReturn:
+        character = self._text[position]
+        if character == '"':
+            self._fail(position, "Every quote needs a closing quote; one is missing", "Close it.")
+        start = self._text[: position + 1]
+        if re.search(r"\b(?:path|like):$", start, re.IGNORECASE):
+            prefix = start[-5:]
+            self._fail(position, f"{prefix} needs a pattern or path after it", "Write one.")
+        self._fail(
+            position,
+            f"{character} is expected only in a filter or after a label",
+            self._quoted_label(position).strip() or "Remove it, or write a label in quotes.",
+        )
+
+    def _fail_operator(self, token: QueryToken) -> NoReturn:
+        self._fail(
+            token.start,
+            "Two terms must be separated by & or |; the operator is missing",
+            "Insert it." + self._quoted_label(token.start),
+        )
+
+    def _fail_like(self, position: int) -> NoReturn:
+        self._fail(
+            position,
+            "like: restricts the whole search, so it must be outside of parentheses, ! and |",
+            "Write it as in like:example.jpg & (fork | spoon).",
+        )
+
+    def _fail(self, position: int, reason: str, advice: str) -> NoReturn:
+        """Raise QuerySyntaxError with an excerpt of the query around a character."""
+        first = max(position - 40, 0)
+        excerpt = self._text[first : position + 40]
+        printable = "".join(letter if letter.isprintable() else " " for letter in excerpt)
+        reason = f"{reason} (character {position + 1}). {advice}"
+        raise QuerySyntaxError(reason, position, printable, position - first)
+
+    def _quoted_label(self, position: int) -> str:
+        """Return advice to write the label around a position in quotes, if it is a label."""
+        ends = [match.span() for match in _TERM_OF_VERSION_1.finditer(self._text)]
+        start = max((end for _, end in ends if end <= position), default=0)
+        stop = min((begin for begin, _ in ends if begin >= position), default=len(self._text))
+        label = " ".join(self._text[start:stop].split())
+        if not _SPECIAL_IN_LABEL.search(label) or len(label) > 60:
+            return ""
+        quoted = quote_label(label)
+        return f" A label that contains one of ( ) | < > ~ : is written in quotes: {quoted}."
 
 
-def _join_query_words(text: str) -> Iterator[tuple[str, str]]:
-    """Iterate over the tokens ``&``, ``!`` and ``name``, with adjacent words joined to one name."""
-    words: list[str] = []
-    for kind, token in _query_tokens(text):
-        if kind == "word":
+def _join_label_words(tokens: Iterator[QueryToken]) -> Iterator[QueryToken]:
+    """Yield the tokens with adjacent words joined to one label."""
+    words: list[QueryToken] = []
+    for token in tokens:
+        if token.kind == "word":
             words.append(token)
             continue
         if words:
-            yield "name", " ".join(words)
+            yield _joined_words(words)
             words = []
-        yield kind, token
+        yield token
     if words:
-        yield "name", " ".join(words)
+        yield _joined_words(words)
 
 
-def _query_tokens(text: str) -> Iterator[tuple[str, str]]:
-    """Iterate over ``(kind, text)`` of the tokens: ``&``, ``!``, ``name`` (quoted) and ``word``."""
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:  # only an unclosed quote matches no branch
-            raise InputError(
-                f"Every opening quote needs a closing one; the quote at character {position + 1} "
-                f"is not closed: {_shorten_query_text(text[position:])}. Close the quote."
-            )
-        position = match.end()
-        if (sign := match["sign"]) is not None:
-            yield sign, ""
-        elif (quoted := match["quoted"]) is not None:
-            if not quoted:
-                raise InputError(
-                    "Quotes must contain a label name; got an empty pair of quotes. Add the name."
-                )
-            yield "name", quoted.replace('""', '"')
-        elif (word := match["word"]) is not None:
-            yield (_SIGNS[word.lower()], "") if word.lower() in _SIGNS else ("word", word)
+def _joined_words(words: Sequence[QueryToken]) -> QueryToken:
+    return QueryToken("word", " ".join(word.text for word in words), words[0].start)
 
 
-def _quote_query_label(name: str) -> str:
-    """Return a label name in the query language, quoted if necessary."""
-    is_plain = not re.search(r'[&!"]', name) and " ".join(name.split()) == name
-    if is_plain and not any(word.lower() in _SIGNS for word in name.split()):
-        return name
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
-
-
-def _shorten_query_text(text: str) -> str:
-    """Quote a string and truncate it to at most 60 characters."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+def _number_in(items: dict[_Item, int], item: _Item) -> int:
+    """Return the number of an item, to which it is added if it is missing."""
+    return items.setdefault(item, len(items))

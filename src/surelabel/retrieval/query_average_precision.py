@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surelabel.retrieval.literal_scores import Conjunction
+from surelabel.retrieval.literal_scores import LiteralTuple
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ShapePrecision:
     mean: float
     standard_error: float
     draws: int = 0
-    sampled_queries: tuple[Conjunction, ...] = ()
+    sampled_queries: tuple[LiteralTuple, ...] = ()
 
 
 @dataclass(frozen=True)

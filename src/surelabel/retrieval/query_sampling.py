@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Flags
-from surelabel.retrieval.literal_scores import Conjunction, LiteralScores, LogProbabilities
+from surelabel.retrieval.literal_scores import LiteralScores, LiteralTuple, LogProbabilities
 
 QueryShape = tuple[int, int]  # number of wanted labels, number of unwanted labels
 LabelSets = npt.NDArray[np.intp]
@@ -44,7 +44,7 @@ def number_of_queries_for_query_sampling(c: int, shape: QueryShape) -> int:
     return comb(c, wanted) * comb(max(c - wanted, 0), unwanted)
 
 
-def query_sampling_shape(literals: Conjunction) -> QueryShape:
+def query_sampling_shape(literals: LiteralTuple) -> QueryShape:
     """Return the number of wanted labels and the number of unwanted labels of a query."""
     wanted = sum(sign > 0 for _, sign in literals)
     return wanted, len(literals) - wanted
@@ -52,7 +52,7 @@ def query_sampling_shape(literals: Conjunction) -> QueryShape:
 
 def walk_fulfilled_queries_without_sampling(
     literal_scores: LiteralScores, shapes: Collection[QueryShape]
-) -> Iterator[tuple[Conjunction, LogProbabilities, Flags]]:
+) -> Iterator[tuple[LiteralTuple, LogProbabilities, Flags]]:
     """Iterate over the fulfilled queries of given ``shapes``, with scores and relevant images.
 
     The enumeration is depth-first. The scores of a longer query are computed from the scores of a
@@ -65,8 +65,8 @@ def walk_fulfilled_queries_without_sampling(
     visited_shapes = {(w, u) for a, b in shapes for w in range(a + 1) for u in range(b + 1)}
 
     def extend(
-        literals: Conjunction, shape: QueryShape, scores: LogProbabilities, is_relevant: Flags
-    ) -> Iterator[tuple[Conjunction, LogProbabilities, Flags]]:
+        literals: LiteralTuple, shape: QueryShape, scores: LogProbabilities, is_relevant: Flags
+    ) -> Iterator[tuple[LiteralTuple, LogProbabilities, Flags]]:
         extended_shapes = ((1, (shape[0] + 1, shape[1])), (-1, (shape[0], shape[1] + 1)))
         for sign, extended_shape in extended_shapes:
             if extended_shape not in visited_shapes:
@@ -115,7 +115,7 @@ def query_sampling_label_sets(is_positive: Flags, size: int) -> LabelSets:
 
 def fulfilled_queries_without_sampling(
     literal_scores: LiteralScores, sets: LabelSets, unwanted: int
-) -> list[Conjunction]:
+) -> list[LiteralTuple]:
     """Return all fulfilled queries that combine a set of wanted labels with unwanted labels.
 
     Args:
@@ -139,7 +139,7 @@ def sample_queries(
     *,
     sample_size: int,
     generator: np.random.Generator,
-) -> tuple[list[Conjunction], int]:
+) -> tuple[list[LiteralTuple], int]:
     """Sample fulfilled queries uniformly with replacement.
 
     A set of wanted labels and a set of unwanted labels are sampled uniformly, and queries that no
@@ -159,7 +159,7 @@ def sample_queries(
         Sampling stops after ``MAX_DRAWS_PER_QUERY * sample_size`` sampled queries, so there may be
         fewer than ``sample_size`` fulfilled queries.
     """
-    queries: list[Conjunction] = []
+    queries: list[LiteralTuple] = []
     draws = 0
     while len(queries) < sample_size and draws < MAX_DRAWS_PER_QUERY * sample_size:
         draws += 1
@@ -174,6 +174,6 @@ def sample_queries(
 
 def _sorted_query_sampling_literals(
     wanted: Collection[int], unwanted: Collection[int]
-) -> Conjunction:
+) -> LiteralTuple:
     """Return the literals of wanted and unwanted columns, sorted by column."""
     return tuple(sorted([(j, 1) for j in wanted] + [(j, -1) for j in unwanted]))

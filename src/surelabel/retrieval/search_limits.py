@@ -23,6 +23,7 @@ class SearchLimits:
         min_probability: Minimum probability that an image matches the query, in [0, 1].
         precision: Minimum mean probability of the images of the result, in [0, 1], which is their
             expected precision. If None, there is no minimum.
+        offset: Number of the best images that are left out, >= 0.
 
     Raises:
         InputError: If a value is out of range.
@@ -31,23 +32,31 @@ class SearchLimits:
     k: int | None = 20
     min_probability: float = 0.0
     precision: float | None = None
+    offset: int = 0
 
     def __post_init__(self) -> None:
         if self.k is not None and (not isinstance(self.k, int | np.integer) or self.k < 1):
             raise InputError(
                 f"k, the number of images, must be a whole number of at least 1; got {self.k}."
             )
+        if not isinstance(self.offset, int | np.integer) or self.offset < 0:
+            raise InputError(f"offset must be a whole number of at least 0; got {self.offset}.")
         _check_share_of_search_limits("min_probability", self.min_probability)
         _check_share_of_search_limits("precision", self.precision)
 
+    @property
+    def n_ranked(self) -> int | None:
+        """Number of images that are ranked, including those before the offset, or None."""
+        return None if self.k is None else self.k + self.offset
+
     def count_images(self, probabilities: Array) -> int:
-        """Return the length of the longest result that satisfies all limits.
+        """Return the length of the longest result that satisfies all limits, with the offset.
 
         Args:
             probabilities: Probability that each image matches the query, sorted by decreasing
                 probability, ``(n,)``.
         """
-        n_images = len(probabilities) if self.k is None else min(self.k, len(probabilities))
+        n_images = min(self.n_ranked or len(probabilities), len(probabilities))
         is_valid = probabilities[:n_images] >= self.min_probability
         if self.precision is not None:
             means = np.cumsum(probabilities[:n_images]) / np.arange(1, n_images + 1)

@@ -1,0 +1,148 @@
+"""Probability that an image matches a formula of labels.
+
+The labels are treated as independent given the image. A label that occurs several times is one
+event: the formula is expanded into the case that the label is positive and the case that it is
+negative (Shannon expansion), so the probability of ``a & !a`` is 0 and that of ``a | !a`` is 1.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.retrieval.formula import (
+    Conjunction,
+    Disjunction,
+    FilterLiteral,
+    Formula,
+    LabelLiteral,
+    columns_of_formula,
+    has_repeated_label,
+    independent_factors,
+    negate_formula,
+    restrict_labels,
+)
+
+LogProbability = npt.NDArray[np.float64]
+ReadLogits = Callable[[int, npt.NDArray[np.int64] | slice], npt.NDArray[np.floating]]
+
+MAX_EXPANDED_LABELS = 12  # of a formula in which a label is repeated
+_EXPANDED_ROWS = 1 << 12  # rows whose intermediate values are in memory at once
+
+
+def log_sigmoid(logits: npt.ArrayLike) -> LogProbability:
+    """Compute log probabilities from log-odds in float64, accurate for very small and large logits.
+
+        log p = min(z, 0) - log(1 + exp(-|z|))
+
+    Here z is the log-odds and p is the probability.
+
+    Example:
+        >>> log_sigmoid([-40.0, 0.0, 40.0])
+        array([-4.00000000e+01, -6.93147181e-01, -4.24835426e-18])
+    """
+    z = np.asarray(logits, dtype=np.float64)
+    log_probabilities: LogProbability = np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))
+    return log_probabilities
+
+
+def log_complement(log_probabilities: npt.ArrayLike) -> LogProbability:
+    """Compute log(1 - p) from log p, accurate for p near 0 and near 1.
+
+    Example:
+        >>> log_complement(np.log([1e-300, 0.5]))
+        array([-1.00000000e-300, -6.93147181e-001])
+    """
+    values = np.asarray(log_probabilities, dtype=np.float64)
+    with np.errstate(divide="ignore"):  # log(1 - 1) is minus infinity
+        complement: LogProbability = np.where(
+            values > -np.log(2), np.log(-np.expm1(values)), np.log1p(-np.exp(values))
+        )
+    return complement
+
+
+def formula_log_probability(
+    formula: Formula, read_logits: ReadLogits, rows: npt.NDArray[np.int64] | slice
+) -> LogProbability:
+    """Return the log probability that each image matches a formula.
+
+        log P(f1 & f2)  = log P(f1) + log P(f2)              without common labels
+        log P(f1 | f2)  = log(1 - P(!f1) · P(!f2))           without common labels
+        P(f)            = p · P(f with a) + (1 - p) · P(f with !a)
+
+    Here p is the probability of a label a that is repeated in f.
+
+    Args:
+        formula: Formula without filters. If a label is repeated, it has at most 12 labels.
+        read_logits: Function that returns the log-odds of some rows of a column.
+        rows: Row numbers of the images, or all rows as ``slice(None)``.
+
+    Returns:
+        Log probabilities in nats, at most 0, float64, ``(n,)``. For a formula without labels, the
+        shape is ``()``.
+
+    Source:
+        Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
+        eq. 23, for conjunctions; other formulas and the expansion are ours.
+
+    Differs:
+        The value is computed from log-odds, because float32 probabilities above a log-odds of 17
+        are rounded to 1.
+
+    Example:
+        >>> logits = np.array([[0.0], [0.0]])  # two labels with probability 0.5
+        >>> a, b = LabelLiteral(0, 1), LabelLiteral(1, 1)
+        >>> read = lambda column, rows: logits[column, rows]
+        >>> either = formula_log_probability(Disjunction((a, b)), read, slice(None))
+        >>> np.exp(either), np.exp(formula_log_probability(Conjunction((a, b)), read, slice(None)))
+        (array([0.75]), array([0.25]))
+    """
+    if isinstance(rows, slice) or len(rows) <= _EXPANDED_ROWS or not has_repeated_label(formula):
+        return _FormulaEvaluation(read_logits, rows).log_probability(formula)
+    blocks = [rows[i : i + _EXPANDED_ROWS] for i in range(0, len(rows), _EXPANDED_ROWS)]
+    return np.concatenate(
+        [_FormulaEvaluation(read_logits, block).log_probability(formula) for block in blocks]
+    )
+
+
+def read_logits_of_columns(logits: npt.NDArray[np.floating]) -> ReadLogits:
+    """Return a function that reads the log-odds of some rows of a column.
+
+    Args:
+        logits: Log-odds, ``(c, n)``.
+    """
+    return lambda column, rows: logits[column, rows]
+
+
+class _FormulaEvaluation:
+    """Log probabilities of formulas for the same rows; those of expanded formulas are reused."""
+
+    def __init__(self, read_logits: ReadLogits, rows: npt.NDArray[np.int64] | slice) -> None:
+        self._read_logits, self._rows = read_logits, rows
+        self._expanded: dict[Formula, LogProbability] = {}
+
+    def log_probability(self, formula: Formula) -> LogProbability:
+        if isinstance(formula, LabelLiteral):
+            logits = self._read_logits(formula.column, self._rows)
+            return log_sigmoid(formula.sign * logits)
+        if isinstance(formula, FilterLiteral):
+            raise TypeError("a filter has no probability; restrict the formula first")
+        if isinstance(formula, Disjunction):
+            return log_complement(self.log_probability(negate_formula(formula)))
+        # Sequentially: np.sum adds the terms of a single row in another order.
+        values = map(self._log_probability_of_factor, independent_factors(formula))
+        return np.asarray(sum(values), np.float64)
+
+    def _log_probability_of_factor(self, factor: Formula) -> LogProbability:
+        if not isinstance(factor, Conjunction):
+            return self.log_probability(factor)
+        if factor not in self._expanded:
+            counts = columns_of_formula(factor)
+            column = max(counts, key=lambda column: counts[column])
+            cases = [
+                self.log_probability(LabelLiteral(column, 1 if is_positive else -1))
+                + self.log_probability(restrict_labels(factor, {column: is_positive}))
+                for is_positive in (True, False)
+            ]
+            self._expanded[factor] = np.logaddexp(*cases)
+        return self._expanded[factor]

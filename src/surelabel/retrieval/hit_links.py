@@ -1,0 +1,58 @@
+"""Links to the images of a search result, for programs that show the images of a folder."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from surelabel.errors import DataError
+from surelabel.retrieval.hits import Hit
+from surelabel.storage.image_paths import is_object_url
+
+
+def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
+    """Write a folder of symbolic links to the images of a search result.
+
+    The name of a link has the rank, the probability and the file name of an image, such as
+    ``0001-0.973-beach.jpg``, so sorted names have the order of the result.
+
+    Args:
+        hits: Images of a search result.
+        folder: Folder of the links, which must not exist or must be empty.
+
+    Returns:
+        Paths of the images without a link, because they are no files: members of tar files, rows of
+        tables, objects of an object store, or images that were deleted.
+
+    Raises:
+        DataError: If the folder contains files or cannot be written, or the file system has no
+            symbolic links.
+    """
+    target = Path(folder)
+    without_file = []
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if any(target.iterdir()):
+            raise DataError(
+                f"The folder of links must be new or empty; {folder} contains files. Choose "
+                "another folder."
+            )
+        for rank, hit in enumerate(hits, start=1):
+            if is_object_url(hit.path) or not os.path.isfile(hit.path):
+                without_file.append(hit.path)
+                continue
+            name = f"{rank:04}-{hit.probability:.3f}-{os.path.basename(hit.path)}"
+            os.symlink(hit.path, target / _shortened_link_name(name))
+    except OSError as error:
+        raise DataError(
+            f"Links to the hits must be written to {folder}; got: {error.strerror}. Choose a "
+            "folder of a file system with symbolic links."
+        ) from error
+    return without_file
+
+
+def _shortened_link_name(name: str) -> str:
+    """Return a file name of at most 255 bytes, which keeps its suffix."""
+    stem, suffix = os.path.splitext(name)
+    while len(os.fsencode(stem + suffix)) > 255:
+        stem = stem[:-1]
+    return stem + suffix
