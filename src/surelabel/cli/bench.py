@@ -146,6 +146,24 @@ def bench_label_free_command(
     run_comparison(terminal, LABEL_FREE, scenes, plan, out)
 
 
+@comparison_command("negation", encoder_option, quick="bundled images and one encoder")
+def bench_negation_command(
+    terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
+) -> None:
+    """Compare ways to answer queries with an excluded label: a & !b.
+
+    Formulas of probabilities, sentences, embedding arithmetic and optimized embeddings rank
+    generated scenes. The tables contain ranking metrics, the share of hits with the excluded label,
+    and the error of formula probabilities that treat labels as independent.
+    """
+    from surelabel.bench.negation import NEGATION, load_negation_scenes
+
+    plan = NEGATION.quick if quick else NEGATION.full
+    names = _encoders_of_comparison(encoders, quick)
+    splits = load_negation_scenes(names, plan, quick=quick)
+    run_comparison(terminal, NEGATION, [splits], plan, out)
+
+
 @comparison_command(
     "open-vocabulary",
     click.option(

@@ -1,0 +1,438 @@
+"""Markdown of the comparison of queries with an excluded label."""
+
+from collections.abc import Callable, Iterator, Sequence
+from math import isnan
+from textwrap import fill
+
+from surelabel.bench.markdown_page import bold_if, markdown_list, markdown_table_of_rows
+from surelabel.bench.metric_cells import interval_cell, percent_text
+from surelabel.bench.negation.independence import ConjunctionCalibration, PairCalibration
+from surelabel.bench.negation.plan import (
+    NEGATION_WORDS,
+    OPTIMIZED,
+    QUERY,
+    ROW_TITLES,
+    TUNED,
+    WANTED,
+)
+from surelabel.bench.negation.ranking_metrics import AP, P_AT_5, P_AT_10, VIOLATIONS
+from surelabel.bench.negation.results import EncoderResults, NegationResults, NegationRow
+from surelabel.bench.rows import intervals_exclude_zero
+from surelabel.metrics import ConfidenceInterval
+from surelabel.report.metric_descriptions import UNDEFINED
+
+WIDTH = 120  # characters of a line of prose
+PERCENT = "\0%"  # percent sign that is not at the start of a line
+METRIC_TITLES = {
+    AP: "AP",
+    P_AT_5: "P@5",
+    P_AT_10: "P@10",
+    VIOLATIONS: "violations@10",
+}
+INTRODUCTION = (
+    "How well do different ways answer `a & !b`: images with label a and without label b? "
+    "`surelabel bench negation` writes this page."
+)
+COMMAND = """```sh
+surelabel bench negation           # both embedded encoders; about 20 minutes, resumable
+surelabel bench negation --quick   # bundled images and one encoder; less than a minute
+```"""
+IMAGES = (
+    "**Images**: {dataset}, {validation:,} validation and {test:,} test images with {labels} "
+    "labels. The images are generated, so the figures do not transfer to photographs."
+)
+QUERIES = (
+    "**Queries**: all ordered pairs (a, b) of labels with at least {min_relevant} relevant images "
+    "(a positive, b negative) and at least {min_both} images with both labels. There are {queries} "
+    "on the test images, with {least} to {most} relevant images (median {median}), and "
+    "{validation} on the validation images. On average, {share} % of the test images with a also "
+    "have b. {small} test queries have fewer than 10 relevant images."
+)
+METRICS = (
+    "**Metrics** are means over the test queries: average precision (AP), share of relevant images "
+    "among the first 5 and 10 hits (P@5, P@10), and share of the first 10 hits that violate the "
+    "exclusion because b is positive (violations@10)."
+)
+INTERVALS = (
+    "**Intervals** are 95 % bootstrap intervals over the test images, with {resamples:,} resamples "
+    "and seed {seed}. Images are resampled, not queries: queries share labels and images, and are "
+    "therefore dependent. The intervals hold for these labels. Differences from row 1 are computed "
+    "on the same resamples. A query without a relevant image in a resample is left out of this "
+    "resample ({undefined:.2f} of {queries} queries on average). No metric is undefined on the "
+    "original images."
+)
+SELECTION = (
+    "**Selection**: settings of rows {rows} have the highest mean AP on the validation queries; "
+    "rows 1 to 5 have no selected setting. The calibrator of rows 1 and 4 is fitted on the "
+    "validation images. Test images are used only for the measurements."
+)
+ROWS_HEADING = "The score of an image with vector x is, for each row:"
+ROW_DESCRIPTIONS = (
+    "log p_a + log(1 - p_b), with the probabilities of the zero-shot recognizer after "
+    "`Recognizer.calibrate` on the validation images: {calibrations}.",
+    "the same with the calibration that the package contains; no image of this comparison is used.",
+    "the same with p = sigmoid(s), where s is the zero-shot score s_c = τ · cos(x, t_c) - r(x) "
+    "before any calibration. r(x) is the reference term: the log mean exp of τ · cos over the "
+    "reference list of the package.",
+    "log p_a of row 1, without b.",
+    "cos(x, t_a), without b and without the reference term.",
+    "cosine of x and the vector of one sentence, such as {sentence}.",
+    "cosine of x and the normalized t_a - w · t_b.",
+    "cosine of x and an embedding that gradient steps optimize: towards the texts of a, away from "
+    "those of b, and near the start. The loss is - mean cos(e, p) + v · mean cos(e, n) + "
+    "u/2 · |e - e_0|².",
+)
+REFERENCE_NOTE = (
+    "Rows {rows} may also subtract r(x) / τ from the cosine; the selection decides. Without this "
+    "choice, they would differ from rows 1 to 4 in more than the query."
+)
+OPTIMIZATION_NOTE = (
+    "Row {row} follows the idea of DEO (Lee et al., 2026, arXiv:2603.09185). Loss, optimizer, "
+    "steps and weights are ours, and there is no language model, because the parts of the query "
+    "are given. The row is no reproduction of the paper and says nothing about its results. With "
+    "this loss, the embedding remains in the span of the start and the texts of a and b, as in row "
+    "{arithmetic}."
+)
+UNTRAINED = (
+    "The training texts of {encoders} do not contain the words {words}. The sentence row therefore "
+    "measures text encoders that have no trained tokens for exclusion. It is no evidence on text "
+    "encoders that were trained with such words."
+)
+RESULTS_NOTE = (
+    "Values are in percent and differences in percentage points. **Bold**: the interval of the "
+    "difference excludes 0. AP, P@5 and P@10: higher is better; violations@10: lower is better. "
+    "With this many differences, some intervals exclude 0 by chance."
+)
+INDEPENDENCE = (
+    "The probability of a formula is the product of the probabilities of its literals, p for a "
+    "wanted and 1 - p for an unwanted label. This is correct if labels are independent given the "
+    "log-odds of the recognizer, and each probability is calibrated given all of them. The tables "
+    "show the joint error of both assumptions for the recognizer of row 1 on the test images. The "
+    "rows with one literal show the error without a product."
+)
+CONJUNCTIONS = (
+    "Conjunctions are sampled from validation images: wanted labels from the labels of an image, "
+    "unwanted labels with probability proportional to their co-occurrence with the first wanted "
+    "label. Labels that occur together are therefore sampled more often than other combinations. "
+    "Repeated conjunctions are left out. *Unfulfilled* conjunctions have no relevant test "
+    "image. Mean probability, relevance rate, their difference and the expected calibration error "
+    "(ECE, 15 bins, over all pairs of conjunction and image; noise floor in brackets) are in "
+    "percent. The ratio is mean probability divided by relevance rate; it is not defined without a "
+    "relevant image."
+)
+PAIRS = (
+    "For each unordered pair of labels, the mean of P(a) P(b) over the test images is compared "
+    "with the share of test images with both labels. Values are means over pairs, in percent of "
+    "the images. The noise floor is the absolute error for targets that are sampled from "
+    "P(a) P(b). *Frequent* pairs have at least {count} validation images with both labels."
+)
+
+
+def negation_paragraphs(results: NegationResults) -> Iterator[str]:
+    """Iterate over the Markdown paragraphs of the page."""
+    yield "# Queries with an excluded label"
+    yield _wrapped(INTRODUCTION)
+    yield COMMAND
+    yield "## Setup"
+    yield _bullets(_setup(results))
+    yield ROWS_HEADING
+    yield "\n".join(
+        _wrapped(f"{number}. **{title}**: {text}", indent="   ")
+        for number, (title, text) in enumerate(
+            zip(ROW_TITLES.values(), _row_descriptions(results), strict=True), start=1
+        )
+    )
+    yield _wrapped(REFERENCE_NOTE.format(rows=_row_numbers()))
+    yield _wrapped(
+        OPTIMIZATION_NOTE.format(row=_number(OPTIMIZED), arithmetic=_number(OPTIMIZED) - 1)
+    )
+    words = _untrained_words(results)
+    if words:
+        yield _wrapped(words)
+    yield "## Results"
+    yield _bullets(
+        sentence for encoder in results.encoders for sentence in negation_conclusions(encoder)
+    )
+    yield _wrapped(RESULTS_NOTE)
+    for encoder in results.encoders:
+        yield f"### {encoder.name}"
+        yield markdown_table_of_rows(encoder.rows, _metric_columns())
+        yield f"Differences from row {_number(QUERY)}:"
+        yield markdown_table_of_rows(
+            [row for row in encoder.rows if row.differences], _difference_columns()
+        )
+    yield "## Selected settings"
+    yield _wrapped(_validation_note(results))
+    yield markdown_table_of_rows(_setting_lines(results), _setting_columns())
+    yield "## Error of treating labels as independent"
+    yield _wrapped(INDEPENDENCE)
+    yield _bullets(
+        sentence for encoder in results.encoders for sentence in independence_conclusions(encoder)
+    )
+    yield "### Conjunctions"
+    yield _wrapped(CONJUNCTIONS)
+    yield markdown_table_of_rows(
+        [(encoder.name, row) for encoder in results.encoders for row in encoder.conjunctions],
+        _conjunction_columns(),
+    )
+    yield "### Pairs of labels"
+    yield _wrapped(PAIRS.format(count=results.plan.min_pair_images))
+    yield markdown_table_of_rows(
+        [(encoder.name, row) for encoder in results.encoders for row in encoder.pairs],
+        _pair_columns(),
+    )
+
+
+def negation_conclusions(encoder: EncoderResults) -> Iterator[str]:
+    """Iterate over sentences on AP, P@10 and violations, which follow from the intervals."""
+    query = next(row for row in encoder.rows if row.key == QUERY)
+    others = [row for row in encoder.rows if row.key != QUERY]
+    for metric in METRIC_TITLES:
+        value = interval_cell(query.metrics[metric].value, query.metrics[metric])
+        groups = {
+            "higher than in": [r for r in others if r.differences[metric].high < 0],
+            "lower than in": [r for r in others if r.differences[metric].low > 0],
+            "not clearly different from": [
+                r for r in others if not intervals_exclude_zero(r.differences[metric])
+            ],
+        }
+        relations = [f"{relation} {_rows_text(rows)}" for relation, rows in groups.items() if rows]
+        yield (
+            f"**{encoder.name}**: {METRIC_TITLES[metric]} of row {_number(QUERY)} is {value} %: "
+            f"{'; '.join(relations)}."
+        )
+    wanted = next(row for row in encoder.rows if row.key == WANTED)
+    yield (
+        f"**{encoder.name}**: of the first 10 hits, "
+        f"{percent_text(wanted.metrics[VIOLATIONS].value)} % violate the exclusion without b in "
+        f"the query, and {percent_text(query.metrics[VIOLATIONS].value)} % with it."
+    )
+
+
+def independence_conclusions(encoder: EncoderResults) -> Iterator[str]:
+    """Iterate over sentences on the errors of formula probabilities, which follow from the tables.
+
+    A probability is called too low or too high if the interval of its difference excludes 0.
+    """
+    for with_unwanted in (False, True):
+        rows = [row for row in encoder.conjunctions if row.with_unwanted == with_unwanted]
+        texts = [
+            f"{row.length} {'literals' if row.length > 1 else 'literal'} "
+            f"{_direction(row.difference)} (ratio {row.ratio.value:.2f})"
+            for row in rows
+            if row.relevance_rate > 0
+        ]
+        kind = "With unwanted labels" if with_unwanted else "Only wanted labels"
+        if texts:
+            yield f"**{encoder.name}**. {kind}, mean probability: {'; '.join(texts)}."
+    for pair in encoder.pairs:
+        error = interval_cell(pair.signed_error.value, pair.signed_error, format_value=_share)
+        kind = "Frequent pairs" if pair.is_frequent else "All pairs"
+        yield (
+            f"**{encoder.name}**. {kind}: P(a) P(b) is {_direction(pair.signed_error)}; its mean "
+            f"signed error is {error} points, and the observed share is "
+            f"{percent_text(pair.observed_share, '.2f')} %."
+        )
+
+
+def _setup(results: NegationResults) -> Iterator[str]:
+    plan, (validation, test) = results.plan, results.n_images
+    n_validation, n_queries = results.n_queries
+    least, median, most = results.relevant
+    yield IMAGES.format(
+        dataset=results.dataset, validation=validation, test=test, labels=results.n_labels
+    )
+    yield QUERIES.format(
+        min_relevant=plan.min_relevant,
+        min_both=plan.min_both,
+        queries=n_queries,
+        validation=n_validation,
+        least=least,
+        median=median,
+        most=most,
+        share=percent_text(results.excluded_share),
+        small=results.n_small or "No",
+    )
+    yield METRICS
+    undefined = max(row.undefined for encoder in results.encoders for row in encoder.rows)
+    yield INTERVALS.format(
+        resamples=plan.resamples, seed=results.seed, undefined=undefined, queries=n_queries
+    )
+    yield SELECTION.format(rows=_row_numbers())
+
+
+def _row_descriptions(results: NegationResults) -> list[str]:
+    calibrations = "; ".join(f"{e.name}, {e.calibrated_on}" for e in results.encoders)
+    sentence = f'"{results.encoders[0].selected[TUNED[0]].setting.template}"'
+    return [text.format(calibrations=calibrations, sentence=sentence) for text in ROW_DESCRIPTIONS]
+
+
+def _untrained_words(results: NegationResults) -> str:
+    """Return the note on untrained words, or an empty string if all words are trained."""
+    words = [w for w in NEGATION_WORDS if all(w in e.untrained_words for e in results.encoders)]
+    if not words:
+        return ""
+    encoders = " and ".join(encoder.name for encoder in results.encoders)
+    return UNTRAINED.format(encoders=encoders, words=_joined([f'"{word}"' for word in words]))
+
+
+def _validation_note(results: NegationResults) -> str:
+    counts = {row: results.encoders[0].selected[row].n_candidates for row in TUNED}
+    text = ", ".join(f"{count} of row {_number(row)}" for row, count in counts.items())
+    fixed = "; ".join(
+        f"{encoder.name}: "
+        + ", ".join(
+            f"row {_number(row)} {percent_text(value)} %"
+            for row, value in encoder.validation_ap.items()
+        )
+        for encoder in results.encoders
+    )
+    plan = results.plan
+    return (
+        f"Compared settings: {text}, each with and without the reference term. Row 7 compares the "
+        f"weights w = {_values(plan.weights)}. Row 8 compares {_values(plan.steps)} steps, the "
+        f"weights v = {_values(plan.negative_weights)} and u = {_values(plan.start_weights)}, and "
+        "two starts: the vector of the label and the sentence of row 6. Mean AP on validation "
+        f"queries of rows without selected settings: {fixed}. Row 1 is left out, because its "
+        "calibrator was fitted on these images."
+    )
+
+
+def _setting_lines(results: NegationResults) -> list[tuple[EncoderResults, str]]:
+    return [(encoder, row) for encoder in results.encoders for row in encoder.selected]
+
+
+def _setting_columns() -> dict[str, Callable[[tuple[EncoderResults, str]], str]]:
+    return {
+        "encoder": lambda line: line[0].name,
+        "row": lambda line: _row_title(line[1]),
+        "settings": lambda line: line[0].selected[line[1]].setting.description,
+        "AP on validation queries": lambda line: percent_text(
+            line[0].selected[line[1]].validation_ap
+        ),
+    }
+
+
+def _metric_columns() -> dict[str, Callable[[NegationRow], str]]:
+    def cell(metric: str) -> Callable[[NegationRow], str]:
+        return lambda row: interval_cell(row.metrics[metric].value, row.metrics[metric])
+
+    columns: dict[str, Callable[[NegationRow], str]] = {"row": lambda row: _row_title(row.key)}
+    return columns | {title: cell(metric) for metric, title in METRIC_TITLES.items()}
+
+
+def _difference_columns() -> dict[str, Callable[[NegationRow], str]]:
+    def cell(metric: str) -> Callable[[NegationRow], str]:
+        def text(row: NegationRow) -> str:
+            difference = row.differences[metric]
+            value = interval_cell(difference.value, difference, format_value=_points_of_negation)
+            return bold_if(intervals_exclude_zero(difference), value)
+
+        return text
+
+    columns: dict[str, Callable[[NegationRow], str]] = {"row": lambda row: _row_title(row.key)}
+    return columns | {title: cell(metric) for metric, title in METRIC_TITLES.items()}
+
+
+def _conjunction_columns() -> dict[str, Callable[[tuple[str, ConjunctionCalibration]], str]]:
+    return {
+        "encoder": lambda line: line[0],
+        "literals": lambda line: str(line[1].length),
+        "kind": lambda line: "with unwanted" if line[1].with_unwanted else "only wanted",
+        "conjunctions": lambda line: str(line[1].n_queries),
+        "unfulfilled": lambda line: str(line[1].n_unfulfilled),
+        "mean probability": lambda line: _small(line[1].mean_probability),
+        "relevance rate": lambda line: _small(line[1].relevance_rate),
+        "difference": lambda line: interval_cell(
+            line[1].difference.value, line[1].difference, format_value=_share
+        ),
+        "ratio": lambda line: _ratio_cell(line[1].ratio),
+        "ECE": lambda line: f"{_small(line[1].ece)} [{_small(line[1].ece_noise_floor)}]",
+    }
+
+
+def _pair_columns() -> dict[str, Callable[[tuple[str, PairCalibration]], str]]:
+    return {
+        "encoder": lambda line: line[0],
+        "pairs": lambda line: "frequent" if line[1].is_frequent else "all",
+        "number": lambda line: f"{line[1].n_pairs:,}",
+        "mean P(a) P(b)": lambda line: _small(line[1].expected_share),
+        "observed share": lambda line: _small(line[1].observed_share),
+        "signed error": lambda line: interval_cell(
+            line[1].signed_error.value, line[1].signed_error, format_value=_share
+        ),
+        "absolute error": lambda line: (
+            f"{_small(line[1].absolute_error)} [{_small(line[1].absolute_error_noise_floor)}]"
+        ),
+    }
+
+
+def _direction(difference: ConfidenceInterval) -> str:
+    """Return whether a mean probability is clearly too low or too high."""
+    if not intervals_exclude_zero(difference):
+        return "not clearly wrong"
+    return "too high" if difference.value > 0 else "too low"
+
+
+def _ratio_cell(ratio: ConfidenceInterval) -> str:
+    if isnan(ratio.value):
+        return UNDEFINED
+    return interval_cell(ratio.value, ratio, format_value=lambda value: f"{value:.2f}")
+
+
+def _row_title(row: str) -> str:
+    return f"{_number(row)}. {ROW_TITLES[row]}"
+
+
+def _number(row: str) -> int:
+    """Return the number of a row in the tables, from 1."""
+    return list(ROW_TITLES).index(row) + 1
+
+
+def _row_numbers() -> str:
+    return _joined([str(_number(row)) for row in TUNED])
+
+
+def _rows_text(rows: Sequence[NegationRow]) -> str:
+    numbers = [str(_number(row.key)) for row in rows]
+    return f"row{'s' if len(rows) > 1 else ''} {_joined(numbers)}"
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """Return texts as a list in a sentence: ``1, 2 and 3``."""
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def _values(values: Sequence[float]) -> str:
+    """Return compared values as a list, or as a range if there are more than four."""
+    if len(values) > 4:
+        return f"{values[0]:g} to {values[-1]:g} in steps of {values[1] - values[0]:g}"
+    return _joined([f"{value:g}" for value in values])
+
+
+def _small(value: float) -> str:
+    return percent_text(value, ".3g" if value < 0.001 else ".2f")
+
+
+def _share(value: float) -> str:
+    return percent_text(value, "+.3f")
+
+
+def _points_of_negation(value: float) -> str:
+    return percent_text(value, "+.2f")
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """Return a paragraph with lines of at most 120 characters."""
+    lines = fill(
+        text.replace(" %", PERCENT),
+        WIDTH,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines.replace(PERCENT, " %")
+
+
+def _bullets(sentences: Iterator[str]) -> str:
+    return markdown_list(_wrapped(f"- {text}", indent="  ")[2:] for text in sentences)

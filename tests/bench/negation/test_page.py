@@ -1,0 +1,75 @@
+from dataclasses import replace
+
+import pytest
+
+from surelabel.bench.negation.page import (
+    independence_conclusions,
+    negation_conclusions,
+    negation_paragraphs,
+)
+from surelabel.bench.negation.plan import QUERY, ROW_TITLES
+from surelabel.bench.negation.ranking_metrics import NEGATION_METRICS
+from surelabel.metrics import ConfidenceInterval
+
+
+def with_differences(encoder, difference):
+    """Return results in which all differences from the calibrated query are the same."""
+    rows = tuple(
+        row
+        if row.key == QUERY
+        else replace(row, differences=dict.fromkeys(NEGATION_METRICS, difference))
+        for row in encoder.rows
+    )
+    return replace(encoder, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "relation"),
+    [
+        (-0.02, -0.03, -0.01, "higher than in"),
+        (0.02, 0.01, 0.03, "lower than in"),
+        (0.02, -0.01, 0.03, "not clearly different from"),
+    ],
+)
+def test_conclusions_follow_from_the_intervals(results, value, low, high, relation):
+    encoder = with_differences(results.encoders[0], ConfidenceInterval(value, low, high))
+    *comparisons, _ = negation_conclusions(encoder)
+    assert len(comparisons) == len(NEGATION_METRICS)
+    for sentence in comparisons:
+        assert f"{relation} rows 2, 3, 4, 5, 6, 7 and 8." in sentence
+
+
+def test_probabilities_are_called_wrong_only_if_the_interval_excludes_0(results):
+    encoder = results.encoders[0]
+    pairs = tuple(
+        replace(pair, signed_error=ConfidenceInterval(value, value - 0.01, value + 0.01))
+        for pair, value in zip(encoder.pairs, (-0.02, 0.005), strict=True)
+    )
+    *_, first, second = independence_conclusions(replace(encoder, pairs=pairs))
+    assert "P(a) P(b) is too low" in first
+    assert "P(a) P(b) is not clearly wrong" in second
+
+
+def test_the_page_states_queries_images_seed_and_selected_settings(results):
+    page = "\n\n".join(negation_paragraphs(results))
+    assert "200 validation and 300 test images with 80 labels" in page
+    assert f"There are {results.n_queries[1]} on the test images" in page
+    assert "10 resamples and seed 0" in " ".join(page.split())
+    for selected in results.encoders[0].selected.values():
+        assert selected.setting.description in page
+    for number, title in enumerate(ROW_TITLES.values(), start=1):
+        assert page.count(f"| {number}. {title} |") >= 1
+    assert "nan" not in page
+    assert '"without", "no", "not" and "but"' in page
+
+
+def test_lines_of_prose_have_at_most_120_characters(results):
+    page = "\n\n".join(negation_paragraphs(results))
+    assert all(len(line) <= 120 for line in page.splitlines() if not line.startswith("|"))
+    assert not any(line.strip().startswith("%") for line in page.splitlines())
+
+
+def test_words_of_the_training_texts_are_not_mentioned(results):
+    trained = replace(results.encoders[0], untrained_words=())
+    page = "\n\n".join(negation_paragraphs(replace(results, encoders=(trained,))))
+    assert "no trained tokens for exclusion" not in page
