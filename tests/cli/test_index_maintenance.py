@@ -45,8 +45,8 @@ def test_an_index_is_rescored_by_its_own_recognizer(indexed, run):
         (["index"], "Missing argument 'IMAGES...'"),
         (["index", "images", "--compact"], "need no IMAGES"),
         (["index", "images", "--rescore"], "need no IMAGES"),
-        (["index", "--compact", "--model", "tiny-vit"], "--model and --labels need --rescore"),
-        (["index", "--compact", "--labels", "a"], "--model and --labels need --rescore"),
+        (["index", "--compact", "--model", "tiny-vit"], "--model needs --rescore or IMAGES."),
+        (["index", "--compact", "--labels", ""], "--labels needs --rescore or IMAGES. Leave out"),
         (["nowhere", "--compact"], "must be an index"),
         (["index", "--rescore", "--model", "tiny-rn"], "come from the encoder of"),
     ],
@@ -55,3 +55,31 @@ def test_options_that_cannot_work_are_one_line(indexed, run, arguments, message)
     done = run("index", *arguments)
     assert done.code in (1, 2)
     assert message in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("flag", ["--compact", "--rescore"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--calibrate-unlabelled"],
+        ["--image-column", "file"],
+        ["--ignore", "file"],
+        ["--cluster", "local"],
+        ["--cluster-workers", "2"],
+        ["--max-image-memory", "100"],
+    ],
+)
+def test_an_option_without_effect_is_named_in_one_line(home, run, flag, option):
+    done = run("index", "index", flag, *option)
+    assert done.code == 2
+    message = f"Error: {option[0]} has no effect with {flag}. Leave out this option."
+    assert done.err.splitlines()[-1] == message
+
+
+@pytest.mark.parametrize("flags", [["--rescore"], ["--rescore", "--compact"]])
+def test_rescoring_stores_the_new_root_of_moved_images(indexed, run, flags):
+    (indexed / "images").rename(indexed / "elsewhere")
+    assert run("index", "index", *flags, "--root", "elsewhere").code == 0
+    assert Index.open("index").root == str(indexed / "elsewhere")
+    status = json.loads(run("status", "index", "elsewhere", "--json").out)
+    assert (status["deleted"], status["not_indexed"]) == ({}, {})

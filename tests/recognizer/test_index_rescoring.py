@@ -1,8 +1,10 @@
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import surelabel as sl
@@ -90,3 +92,29 @@ def test_a_recognizer_that_cannot_rescore_an_index_is_refused(folder, recognizer
     old = shutil.copytree(SAVED_INDEX, tmp_path / "old")
     with pytest.raises(InputError, match=r"old does not record.*--model of the index once"):
         rescore_index(old, recognizer)
+
+
+def test_a_rescored_index_of_version_1_has_the_dates_of_moved_images(images, recognizer, tmp_path):
+    folder = shutil.copytree(SAVED_INDEX, tmp_path / "index")
+    listed = folder / "index.json"
+    fields = json.loads(listed.read_text())
+    labels = fields["names"]
+    other = recognizer.with_names(labels)
+    record = {"model": "tiny-vit", "labels": labels, "encoder": other.encoder.fingerprint}
+    listed.write_text(json.dumps(fields | {"recognizer": record}))
+    root = Path(images[0]).parent
+    index = rescore_index(folder, other, root=root)
+    assert index.root == str(root)
+    assert Index.open(folder).root == str(root)
+    (rows,) = folder.glob("rows-*.parquet")
+    table = pq.read_table(rows)
+    assert len(table) == 40
+    assert table["date"].null_count == table["width"].null_count == 0
+
+
+def test_image_vectors_of_another_width_are_refused(images, recognizer, tmp_path):
+    made = replace(recognizer.predict(images), features=np.ones((12, 5), np.float16))
+    record = recognizer_record_of_index(recognizer, "tiny-vit")
+    Index.create(tmp_path, made, recognizer=record)
+    with pytest.raises(InputError, match=r"must have the width of those of tiny-vit, 128; got 5\."):
+        rescore_index(tmp_path, recognizer)

@@ -17,6 +17,7 @@ from surelabel.retrieval.index_manifest import (
     next_shard_number_in_index_manifest,
     save_index_manifest,
 )
+from surelabel.retrieval.shard_layout import COLUMN_LISTS
 
 
 @pytest.fixture
@@ -121,6 +122,17 @@ def test_a_missing_field_is_named(listed):
     listed.write_text(json.dumps(fields))
     with pytest.raises(DataError, match="damaged: 'removed' is missing"):
         load_index_manifest(listed.parent)
+
+
+def test_an_index_of_an_unreleased_version_is_not_called_damaged(listed):
+    fields = json.loads(listed.read_text())
+    for name in COLUMN_LISTS:
+        del fields["shards"][0][name]
+    listed.write_text(json.dumps(fields))
+    with pytest.raises(
+        DataError, match=r"was written by an unreleased version of surelabel\. Delete it, and build"
+    ):
+        Index.open(listed.parent)
 
 
 def test_numbers_of_leftovers_are_not_used_again(listed):

@@ -1,11 +1,17 @@
 """The encoding of a label: which one is chosen, and that no value is lost."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from surelabel.retrieval import label_encoding
-from surelabel.retrieval.label_encoding import SMALL_SHARD_ROWS, StepTable, encode_label
+from surelabel.retrieval.label_encoding import (
+    SMALL_SHARD_ROWS,
+    StepTable,
+    describe_step_table_damage,
+    encode_label,
+)
 from surelabel.retrieval.sort_keys import floats_of_sort_keys
 
 N_LARGE = SMALL_SHARD_ROWS + 5
@@ -78,3 +84,28 @@ def test_a_threshold_of_the_log_odds_is_one_of_the_raw_scores():
     assert lowest == [0.1, 0.1, 0.4, 0.4, 0.9, np.inf]
     above = [round(table.score_above(limit), 3) for limit in limits]
     assert above == [0.1, 0.4, 0.4, 0.9, np.inf, np.inf]
+
+
+@given(
+    scores=st.lists(st.floats(-9, 9, width=32), min_size=4, max_size=20),
+    levels=st.integers(1, 3),
+)
+def test_the_step_table_of_a_label_is_valid_down_to_its_lowest_score(scores, levels):
+    scores = np.array(scores, np.float32)
+    steps = encode_label(np.floor(scores * levels), scores).steps
+    if steps is not None:
+        assert describe_step_table_damage(steps, scores.min()) is None
+        above = np.nextafter(scores.min(), np.float32(-np.inf))
+        assert describe_step_table_damage(steps, above).startswith("the first step must be at most")
+
+
+@pytest.mark.parametrize("values", [[0, np.nan], [-np.inf, 0], [0, np.inf], [0, 0], [1, 0]])
+def test_steps_that_are_not_finite_or_not_increasing_are_described(values):
+    valid, values = np.array([0, 1], np.float32), np.array(values, np.float32)
+    kind = "increasing" if np.isfinite(values).all() else "finite"
+    for steps, name in (
+        (StepTable(values, valid), "scores"),
+        (StepTable(valid, values), "log-odds"),
+    ):
+        expected = f"the {name} of a step table must be {kind}"
+        assert describe_step_table_damage(steps, np.float32(5)) == expected

@@ -10,7 +10,12 @@ from surelabel.cli.cluster_options import (
     parse_cluster_options,
     predict_index_on_cluster,
 )
-from surelabel.cli.index_maintenance import index_maintenance_options, maintain_index
+from surelabel.cli.given_options import check_options_are_not_given, is_option_given
+from surelabel.cli.index_maintenance import (
+    TAGGING_OPTIONS,
+    index_maintenance_options,
+    maintain_index,
+)
 from surelabel.cli.input_options import (
     labels_input_option,
     max_image_memory_input_option,
@@ -162,16 +167,6 @@ def index(
     print_tag_skipped_images(update.skipped)
 
 
-def is_option_given(name: str) -> bool:
-    """Return whether an option of the current command was given by the user.
-
-    Args:
-        name: Name of the parameter of the command.
-    """
-    source = click.get_current_context().get_parameter_source(name)
-    return source != click.core.ParameterSource.DEFAULT
-
-
 def check_index_options_of_predictions(predictions: str) -> None:
     """Check that no option of tagging is given for a folder of predictions.
 
@@ -181,18 +176,9 @@ def check_index_options_of_predictions(predictions: str) -> None:
     Raises:
         UsageError: If such an option is given.
     """
-    context = click.get_current_context()
-    names = {"model", "names", "calibrate_unlabelled", "image_column", "ignore"}
-    names |= {"cluster", "cluster_workers"}
-    if given := [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name in names and is_option_given(parameter.name)
-    ]:
-        raise click.UsageError(
-            f"{', '.join(given)} is for images; got the predictions {predictions}. Leave out this "
-            "option."
-        )
+    check_options_are_not_given(
+        {"model", "names", *TAGGING_OPTIONS}, f"is for images; got the predictions {predictions}."
+    )
 
 
 def write_index_of_predictions(

@@ -4,12 +4,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from surelabel.cli.given_options import check_options_are_not_given
 from surelabel.cli.input_options import parse_labels_input_option
 from surelabel.cli.terminal import Command, Terminal
 from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.retrieval import Index
+
+TAGGING_OPTIONS = {  # of index, besides --model and --labels
+    *("calibrate_unlabelled", "image_column", "ignore", "cluster", "cluster_workers"),
+    "max_image_memory",
+}
 
 
 def index_maintenance_options(function: Command) -> Command:
@@ -54,15 +60,17 @@ def maintain_index(
         InputError, ConfigError, NotFitted: If the recognizer cannot rescore the index.
         DataError: If the index is damaged or cannot be written.
     """
-    if not is_rescoring and (model or labels):
-        raise click.UsageError("--model and --labels need --rescore or IMAGES.")
+    if not is_rescoring:
+        check_options_are_not_given({"model", "names"}, "needs --rescore or IMAGES.")
+    name = "--rescore" if is_rescoring else "--compact"
+    check_options_are_not_given(TAGGING_OPTIONS, f"has no effect with {name}.")
     terminal.print_import_status()
 
     from surelabel.retrieval import Index
 
     index = Index.open(folder, root=root)
     if is_rescoring:
-        index = _rescore(terminal, index, model, labels)
+        index = _rescore(terminal, index, root, model, labels)
     if is_compaction:
         index.compact()
     what = " and ".join(
@@ -76,7 +84,9 @@ def maintain_index(
     terminal.print_result(values, f"{folder} is {what}; it has {counts}.")
 
 
-def _rescore(terminal: Terminal, index: "Index", model: str | None, labels: str | None) -> "Index":
+def _rescore(
+    terminal: Terminal, index: "Index", root: str | None, model: str | None, labels: str | None
+) -> "Index":
     from surelabel.errors import InputError
     from surelabel.recognizer import (
         rescore_index,
@@ -98,4 +108,4 @@ def _rescore(terminal: Terminal, index: "Index", model: str | None, labels: str 
     if names is not None and list(names) != recognizer.names_with_aliases:
         recognizer = recognizer.with_names(names)
     with terminal.progress("Rescoring") as progress:
-        return rescore_index(index.folder, recognizer, model=model, progress=progress)
+        return rescore_index(index.folder, recognizer, model=model, root=root, progress=progress)

@@ -28,6 +28,7 @@ def rescore_index(
     recognizer: Recognizer,
     *,
     model: str | None = None,
+    root: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Index:
     """Compute labels and log-odds of an index again, from the image vectors that it stores.
@@ -43,6 +44,8 @@ def rescore_index(
             calibration may differ from those of the index.
         model: Name of the recognizer, as for ``resolve_model``, which the index records. If None,
             the recorded name is kept.
+        root: Root folder of the images, if the images were moved, which the index stores. If None,
+            the root is the stored root.
         progress: Function called with the number of rescored images and the total number of images.
 
     Returns:
@@ -52,15 +55,16 @@ def rescore_index(
         NotFitted: If the recognizer is not calibrated or not fitted.
         ConfigError: If the method needs more than the vector of each image.
         InputError: If the index has neither image vectors nor raw scores, does not record its
-            encoder, or was built with another encoder. Without image vectors, also if the
-            recognizer computes other scores than those of the index.
+            encoder, or was built with another encoder. Also if the image vectors have another
+            width than those of the encoder. Without image vectors, also if the recognizer computes
+            other scores than those of the index.
         DataError: If the index is damaged, cannot be written, or is being written by another
             process.
     """
     recognizer.check_fitted()
     check_rescoring_method(recognizer)
     check_index_calibration(recognizer)
-    index = Index.open(folder)
+    index = Index.open(folder, root=root)
     recorded = index.recognizer
     if recorded is None or recorded.encoder is None:
         raise InputError(
@@ -82,6 +86,7 @@ def rescore_index(
         vectors: npt.NDArray[np.float16],
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         nonlocal n_done
+        _check_vector_width(index, recognizer, vectors.shape[1])
         logits, scores = score_index_vectors(recognizer, vectors)
         n_done += len(vectors)
         if progress:
@@ -150,6 +155,20 @@ def calibrated_index_scores(
     if calibration is None:
         return raw.clip(-LOGIT_LIMIT, LOGIT_LIMIT).astype(np.float32)
     return calibration.logits(raw, vectors).astype(np.float32)
+
+
+def _check_vector_width(index: Index, recognizer: Recognizer, width: int) -> None:
+    """Check the width of image vectors of an index.
+
+    Raises:
+        InputError: If the encoder computes vectors of another width.
+    """
+    if width != recognizer.encoder.width:
+        raise InputError(
+            f"The image vectors of {index.folder} must have the width of those of "
+            f"{recognizer.encoder.name}, {recognizer.encoder.width}; got {width}. Build the index "
+            "again (`surelabel index`)."
+        )
 
 
 def _check_raw_scores(index: Index, recorded: IndexRecognizer, record: IndexRecognizer) -> None:

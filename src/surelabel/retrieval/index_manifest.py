@@ -17,7 +17,7 @@ from surelabel.file_readers import CHECK_PATH, read_json
 from surelabel.files import atomic_file
 from surelabel.leftover_files import delete_path
 from surelabel.retrieval.index_lock import LOCK_FILE
-from surelabel.retrieval.shard_layout import INDEX_VERSION
+from surelabel.retrieval.shard_layout import COLUMN_LISTS, INDEX_VERSION
 from surelabel.retrieval.shards import Shard
 
 _BUILD_AGAIN = "Restore the file, or build the index again (`surelabel index`)."
@@ -129,8 +129,8 @@ def load_index_manifest(folder: Path) -> IndexManifest:
         folder: Folder of the index.
 
     Raises:
-        DataError: If the file is missing or damaged, cannot be read, or a newer version of the
-            package wrote the file.
+        DataError: If the file is missing or damaged, cannot be read, or a newer or an unreleased
+            version of the package wrote the file.
     """
     file = folder / "index.json"
     try:
@@ -204,6 +204,11 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
         raise ValueError("skipped must map each path to a reason")
     if not isinstance(entries, list):
         raise ValueError("shards must be a list")
+    if version > 1 and any(map(_is_entry_of_unreleased_version, entries)):
+        raise DataError(
+            f"{folder} was written by an unreleased version of surelabel. Delete it, and build the "
+            "index again (`surelabel index`)."
+        )
     shards = tuple(Shard.from_entry(folder, entry, version) for entry in entries)
     columns = [
         column for shard in shards for line in shard.layout.columns.values() for column in line
@@ -224,6 +229,11 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
         version,
         _parse_recognizer_in_index_manifest(fields.get("recognizer"), n_labels=len(names)),
     )
+
+
+def _is_entry_of_unreleased_version(entry: Any) -> bool:
+    """Return whether an entry of a shard has no list of columns, unlike released versions."""
+    return isinstance(entry, dict) and entry.keys().isdisjoint(COLUMN_LISTS)
 
 
 def _parse_recognizer_in_index_manifest(value: Any, *, n_labels: int) -> IndexRecognizer | None:

@@ -58,6 +58,31 @@ class StepTable:
         return float(self.scores[step]) if step < len(self.scores) else np.inf
 
 
+def describe_step_table_damage(steps: StepTable, lowest_score: np.float32) -> str | None:
+    """Return why a step table is invalid, as a clause, or None if it is valid.
+
+    Args:
+        steps: Step table that was read from a file, of at least one step.
+        lowest_score: Lowest raw score to which the table is applied.
+
+    Example:
+        >>> steps = StepTable(np.array([0, 1], np.float32), np.array([-2, 3], np.float32))
+        >>> describe_step_table_damage(steps, np.float32(-1))
+        'the first step must be at most the lowest raw score, -1; got 0'
+    """
+    for name, values in (("scores", steps.scores), ("log-odds", steps.logits)):
+        if not np.isfinite(values).all():
+            return f"the {name} of a step table must be finite"
+        if not (values[1:] > values[:-1]).all():
+            return f"the {name} of a step table must be increasing"
+    if steps.scores[0] > lowest_score:
+        return (
+            f"the first step must be at most the lowest raw score, {lowest_score:g}; "
+            f"got {steps.scores[0]:g}"
+        )
+    return None
+
+
 @dataclass(frozen=True)
 class EncodedLabel:
     """Values of one label as they are stored.

@@ -108,7 +108,18 @@ class PlaneLabelTable:
         return join_key_planes(arrays["high"][column, rows], arrays["low"][column, rows])
 
     def _ordered_rows(self, column: int, sign: int) -> npt.NDArray[np.int32]:
-        rows: npt.NDArray[np.int32] = self.files.arrays["first" if sign > 0 else "last"][column]
+        """Return the rows of a label that are stored in order, for a sign.
+
+        Raises:
+            DataError: If a row number is out of range, so the file is damaged.
+        """
+        name = "first" if sign > 0 else "last"
+        rows: npt.NDArray[np.int32] = self.files.arrays[name][column]
+        if (name, column) not in self._checked_orders:
+            if len(rows) and not 0 <= rows.min() <= rows.max() < self.n_rows:
+                reason = f"row numbers of label {column} must be in [0, {self.n_rows})"
+                raise self.files.damage_error(name, reason)
+            self._checked_orders.add((name, column))
         return rows
 
     def _key_limit(self, column: int, sign: int, lowest_logit: float) -> int:
@@ -127,6 +138,11 @@ class PlaneLabelTable:
         if column not in self._step_tables:
             self._step_tables[column] = self.files.read_step_table(column)
         return self._step_tables[column]
+
+    @cached_property
+    def _checked_orders(self) -> set[tuple[str, int]]:
+        """Arrays and columns whose row numbers were checked."""
+        return set()
 
     @cached_property
     def _step_tables(self) -> dict[int, StepTable | None]:

@@ -16,10 +16,23 @@ import pyarrow.parquet as pq
 from surelabel.array_files import map_array
 from surelabel.errors import DataError
 from surelabel.file_readers import check_regular_file
-from surelabel.retrieval.label_encoding import StepTable
+from surelabel.retrieval.label_encoding import (
+    MAX_STEPS,
+    StepTable,
+    describe_step_table_damage,
+)
 from surelabel.retrieval.shard_checksums import shard_checksum
 from surelabel.retrieval.shard_layout import ArrayLayout, ShardLayout
+from surelabel.retrieval.sort_keys import (
+    floats_of_sort_keys,
+    join_key_planes,
+    sort_keys_of_floats,
+    split_sort_keys,
+)
 
+FINITE_HIGH, _ = split_sort_keys(  # lowest and highest value in the high plane
+    sort_keys_of_floats([np.finfo(np.float32).min, np.finfo(np.float32).max])
+)
 STEP_TABLE_SCHEMA = pa.schema({"column": pa.int32(), "score": pa.float32(), "logit": pa.float32()})
 
 
@@ -62,19 +75,38 @@ class ShardFiles:
     def read_step_table(self, column: int) -> StepTable | None:
         """Return the step table of a label, or None if its keys are the log-odds.
 
+        The number of steps is compared with its limit before the table is read.
+
         Raises:
             DataError: If the file of the step tables is damaged.
         """
         if column not in self.layout.step_columns:
             return None
         group = self.layout.step_columns.index(column)
+        file, limit = self._parquet_files["steps"], min(MAX_STEPS, self.layout.n_rows)
+        if file.schema_arrow != STEP_TABLE_SCHEMA:
+            raise self.damage_error("steps", f"expected the columns {STEP_TABLE_SCHEMA.names}")
+        n_steps = file.metadata.row_group(group).num_rows
+        if not 1 <= n_steps <= limit:
+            raise self.damage_error("steps", f"expected 1 to {limit} steps, got {n_steps}")
         table = self._read_table("steps", lambda steps: steps.read_row_group(group))
-        if table.schema != STEP_TABLE_SCHEMA or set(table["column"].to_pylist()) != {column}:
+        columns = [table[name].combine_chunks() for name in STEP_TABLE_SCHEMA.names]
+        if any(values.null_count for values in columns):
+            raise self.damage_error("steps", f"the step table of label {column} has empty cells")
+        label, scores, logits = map(_step_values, columns)
+        if (label != column).any():
             raise self.damage_error("steps", f"expected the step table of label {column}")
-        score_column, logit_column = (table[n].combine_chunks() for n in ("score", "logit"))
-        scores: Any = np.from_dlpack(score_column)  # to_numpy would import pandas
-        logits: Any = np.from_dlpack(logit_column)
-        return StepTable(scores, logits)
+        steps = StepTable(scores, logits)
+        if damage := describe_step_table_damage(steps, self._lowest_score(column)):
+            raise self.damage_error("steps", f"label {column}: {damage}")
+        return steps
+
+    def _lowest_score(self, column: int) -> np.float32:
+        """Return the lowest value of a label in the planes, whose order need not be trusted."""
+        high, low = (self.arrays[name][column] for name in ("high", "low"))
+        lowest_high = high.min()
+        lowest_low = low[high == lowest_high].min()
+        return np.float32(floats_of_sort_keys(join_key_planes(lowest_high, lowest_low)))
 
     def score_line(self, column: int) -> npt.NDArray[np.float32] | None:
         """Return the raw scores of a label, or None if they are not stored separately."""
@@ -171,19 +203,32 @@ class ShardFiles:
     def verify_checksums(self, columns: Iterable[int]) -> None:
         """Compare the arrays of some labels with their checksums, once for each label.
 
+        Also check that the sort keys of the labels are those of finite values.
+
         Args:
             columns: Columns of the labels.
 
         Raises:
-            DataError: If a checksum does not match, or a file was truncated, which means that a
-                file is damaged.
+            DataError: If a checksum does not match, a value is not finite, or a file was truncated,
+                which means that a file is damaged.
         """
         self.check_not_truncated()
         for column in set(columns) - self._verified_columns:
             for name, checksums in zip(self.layout.checksummed, self._checksums, strict=True):
                 if shard_checksum(self._checksummed_line(name, column)) != checksums[column]:
                     raise self.damage_error(name, f"the checksum of label {column} does not match")
+            self._check_keys_are_finite(column)
             self._verified_columns.add(column)
+
+    def _check_keys_are_finite(self, column: int) -> None:
+        """Check that no sort key of a label decodes to infinity or NaN.
+
+        The high plane decides this. Its values are all compared, because the order of the rows in
+        the files cannot be trusted.
+        """
+        high = self.arrays["high"][column] if self.layout.version > 1 else np.empty(0, np.uint16)
+        if len(high) and not FINITE_HIGH[0] <= high.min() <= high.max() <= FINITE_HIGH[1]:
+            raise self.damage_error("high", f"the values of label {column} must be finite")
 
     def damage_error(self, name: str, reason: str) -> DataError:
         """Return the error for a damaged file.
@@ -230,6 +275,11 @@ def _mapping_of_shard_array(array: npt.NDArray[Any]) -> mmap | None:
     while isinstance(base, np.ndarray):
         base = base.base
     return base if isinstance(base, mmap) else None
+
+
+def _step_values(values: pa.Array) -> npt.NDArray[Any]:
+    """Return the values of a column without empty cells; ``to_numpy`` would import pandas."""
+    return np.asarray(np.from_dlpack(values))
 
 
 def _open_shard_parquet(file: Path) -> pq.ParquetFile:
