@@ -210,7 +210,12 @@ CASES = {
     ),
     "an unknown name in a query": (search("lion & guitr"), "'guitr'.* Did you mean 'guitar'"),
     "an empty query": (search(" "), "A query must contain at least one label"),
-    "unbalanced quotes": (search('"lion'), "Every opening quote needs a closing one"),
+    "unbalanced quotes": (search('"lion'), "Every quote needs a closing quote"),
+    "a parenthesis that is not closed": (search("(lion | guitar"), r"Every \( needs a \)"),
+    "a date that does not exist": (search("date>=2024-13"), "no such date"),
+    "a label with a colon": (search("lion: male"), 'written in quotes: "lion: male"'),
+    "a threshold under !": (search("!lion>0.8"), "Write lion<0.8 without !"),
+    "10,000 labels": (search("&".join(["lion"] * 10_000)), "at most 10,000 characters"),
     "no index": (["search", "images", "lion"], "images must be an index"),
     "an index from a newer version": (newer_index, "version 99.*Install a newer surelabel"),
     "a truncated index": (truncated_index, "high-.*npy"),
@@ -479,9 +484,11 @@ def test_a_mistake_is_one_line_and_exit_code_1_and_changes_nothing(case, home, r
     done = run(*arguments)
     errors = [line for line in done.err.splitlines() if not STATUS.match(line)]
     assert (done.code, done.out) == (1, "")
-    assert len(errors) == 1
-    assert errors[0].startswith("Error: ")
-    assert re.search(complaint, errors[0])
+    message, *excerpt = errors
+    assert message.startswith("Error: ")
+    assert re.search(complaint, message)
+    assert len(excerpt) in (0, 2)  # the query and a mark below a character
+    assert all(line.startswith("  ") for line in excerpt)
     assert contents(home) == before
 
 

@@ -35,9 +35,9 @@ def test_an_index_keeps_its_calibration_and_can_be_searched_by_a_sentence(home, 
     assert first["calibration"] == again["calibration"] == same["calibration"]
     assert "23 images without labels" in first["calibration"]
     assert first["is_verified"] is again["is_verified"] is False
-    _, *hits, scale = run("search", "new", "--text", "a dog").out.splitlines()
-    assert len(hits) == 20
-    assert scale.startswith("The similarity is a cosine between -1 and 1.")
+    header, *hits, note = run("search", "new", "--text", "a dog").out.splitlines()
+    assert (header.split(), len(hits)) == (["all", '~"a', 'dog"', "path"], 20)
+    assert note.startswith("Calibration: beta on pseudo-labels of 23 images without labels.")
 
 
 def test_a_calibrated_model_is_not_calibrated_again(home, run):
