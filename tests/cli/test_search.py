@@ -96,6 +96,19 @@ def test_a_search_is_continued_at_an_offset(home, run):
     )
 
 
+def test_an_offset_is_named_before_a_minimum(home, run):
+    done = run("search", "index", "lion", "--min-probability", "0.01", "--offset", "24")
+    assert done.out == "--offset 24 leaves out all images.\n"
+    done = run("search", "index", "lion", "--precision", "0.2", "--offset", "2")
+    assert done.out.splitlines()[-1] == (
+        "The expected precision of at least 0.2 is that of the list with the 2 images that "
+        "--offset leaves out."
+    )
+    done = run("search", "index", "lion", "--explain", "--link-to", "links")
+    assert "--explain finds no images; remove --gallery and --link-to." in done.err
+    assert not (home / "links").exists()
+
+
 def test_the_plan_of_a_search_is_printed(home, run):
     done = run("search", "index", "(lion | rocket) & path:*", "--explain")
     first, step = done.out.splitlines()

@@ -26,6 +26,15 @@ def test_links_are_named_by_rank_probability_and_file(tmp_path):
     assert len(os.fsencode(links[3].name)) <= 255
 
 
+def test_sorted_names_have_the_order_of_the_result_and_long_suffixes_keep_the_rank(tmp_path):
+    name = "q." + "j" * 250
+    (tmp_path / name).write_text("")
+    link_hits([Hit(str(tmp_path / name), 0.5, {})] * 10_002, tmp_path / "links")
+    links = sorted(os.listdir(tmp_path / "links"))
+    assert [int(link.partition("-")[0]) for link in links] == list(range(1, 10_003))
+    assert links[0].startswith("00001-0.500-q.jjj")
+
+
 def test_a_folder_with_files_and_a_file_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"must be new or empty; .* contains files"):

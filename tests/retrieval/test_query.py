@@ -29,6 +29,10 @@ from surelabel.retrieval.query_terms import (
 )
 
 NAMES = ["apple", "knife", "fork", "hot dog", "coffee", "black and white", 'a "b"', "café"]
+MANY_TERMS = " | ".join(f"(a & {x} & !{y})" for x in "bcdefgh" for y in "ijkl")
+MANY_TERMS += (
+    " | (b & !c & d & !e & f & !g & h & !i) | (!b & c & !d & e & !f & g & !h & i) | a & !k"
+)
 PIECES = st.sampled_from(
     [
         "&",
@@ -129,6 +133,8 @@ def test_a_query_is_read_as_it_is_meant(text, wanted, unwanted):
         ("like:a & like:b", r"at most one like: term; got two \(character 10\)"),
         (" & ".join(f"path:{i}" for i in range(13)), "at most 12 filters; got 13"),
         (" & ".join("abcdefghijkl") + " & (a | m)", "at most 12 labels; got 13"),
+        (MANY_TERMS, "at most 100 terms; got 102"),
+        (" | ".join(f'~"{i}"' for i in range(13)), "at most 12 sentences; got 13"),
         ("x" * (MAX_QUERY_LENGTH + 1), "at most 10,000 characters; got 10,001"),
     ],
 )
@@ -169,6 +175,22 @@ def test_an_error_points_at_the_character():
 )
 def test_operators_bind_in_the_usual_order(text, formula):
     assert parse(text) == parse(formula)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"width">0.8',
+        '"birth date">0.5',
+        'width>1 & "width"',
+        '"my date=5"',
+        "path:dog>0.5 & path:dog",
+        "path:dog>0.5 & dog",
+        "(dog>0.8 | x) & y",
+    ],
+)
+def test_a_query_is_written_as_it_was_read(text):
+    assert str(parse(text)) == text
 
 
 def test_a_label_can_be_wanted_and_unwanted():

@@ -86,3 +86,8 @@ def test_a_query_of_labels_has_nothing_else(term):
     with pytest.raises(InputError, match=r"must consist of labels here; got .*\. Remove"):
         resolve_label_query(parse(f"fork & {term}"), NAMES)
     assert resolve_label_query(parse("fork | !apple"), NAMES).columns == [2, 0]
+
+
+def test_a_label_that_is_written_like_a_sentence_is_not_confused_with_it():
+    with pytest.raises(InputError, match="are the same label"):
+        resolve_query(parse('"~""s""" & ~"s"'), ['~"s"', "b"])

@@ -128,3 +128,34 @@ def test_values_that_are_not_finite_are_damage(stepped, bits, is_valid):
             DataError, match=r"high-000\.npy is damaged: the values of label 0 must be finite"
         ):
             shard.mapped_files.verify_checksums([1, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("date", pa.array(["2024"] * 10), "expected the columns"),
+        ("width", pa.array([float("nan")] * 10), "expected the columns"),
+        ("path", pa.array(range(10)), "expected the columns"),
+        ("path", pa.array(["a.jpg"] * 9 + [None]), "a path is missing"),
+        ("height", None, "expected the columns"),
+    ],
+)
+def test_a_table_of_rows_with_other_columns_is_damage(tmp_path, batch, name, values, message):
+    shard = write_shard(tmp_path, 0, [batch(10)])
+    file = tmp_path / "rows-000.parquet"
+    table = pq.read_table(file)
+    column = table.column_names.index(name)
+    if values is None:
+        table = table.remove_column(column)
+    else:
+        table = table.set_column(column, name, values)
+    pq.write_table(table, file)
+    sizes = shard.files | {file.name: file.stat().st_size}
+    tampered = Shard.from_entry(tmp_path, shard.entry | {"files": sizes})
+
+    def read():
+        tampered.mapped_files.check(3)
+        return tampered.paths.of_rows([0])
+
+    with pytest.raises(DataError, match=rf"rows-000\.parquet is damaged: {message}"):
+        read()

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from surelabel.errors import InputError
+from surelabel.errors import DataError, InputError
 from surelabel.records import Predictions
 from surelabel.retrieval import Index, ShardedIndex, parse
 from surelabel.retrieval.formula import Conjunction, FilterLiteral, LabelLiteral
@@ -77,7 +77,7 @@ def take(made, rows):
         paths=[made.paths[row] for row in rows],
         scores=made.scores[rows],
         logits=made.logits[rows],
-        features=made.features[rows],
+        features=made.features[rows].copy(),
     )
 
 
@@ -310,6 +310,46 @@ def test_a_pattern_of_many_wildcards_is_matched_in_less_than_a_second(collection
     for pattern in ("?" * 9000, "*a" * 4500, "a?*" * 3000):
         assert collection[0].search(f"path:{pattern}") == []
     assert time.process_time() - start < 1.0
+
+
+def test_a_pattern_that_is_no_unicode_matches_nothing(collection):
+    assert collection[0].search("path:\udcff*") == []
+    absolute = f"path:{collection[3]}/holiday/*"
+    assert len(collection[0].search(absolute.upper().replace("PATH", "path"), None)) == 22
+
+
+def test_vectors_that_are_not_finite_are_refused(collection, tmp_path):
+    made = take(collection[2], range(5))
+    made.features[3, 2] = np.nan
+    index = Index.create(tmp_path / "index", made)
+    assert len(index.search("apple")) == 5
+    for text in ('~"first"', f'like:"{made.paths[0]}"', f'like:"{made.paths[3]}"'):
+        with pytest.raises(DataError, match=r"features-000\.npy is damaged: an image vector"):
+            index.search(text, encoder=LinearEncoder())
+
+
+def test_an_expansion_of_many_rows_and_filters_takes_seconds_at_most(tmp_path):
+    n, names = 20_000, [f"l{i}" for i in range(12)]
+    logits = np.random.default_rng(0).standard_normal((n, 12)).astype(np.float32)
+    made = Predictions(
+        paths=[f"/images/{row % 8}/{row:05}.jpg" for row in range(n)],
+        names=names,
+        scores=logits,
+        logits=logits,
+        calibration="platt on 500 images",
+        model="abc",
+    )
+    index = Index.create(tmp_path / "index", made, root="/images")
+    random = np.random.default_rng(1)
+    clauses = []
+    for _ in range(16):
+        chosen = random.choice(12, 6, replace=False)
+        clauses.append(" & ".join(f"{'!' * random.integers(2)}l{i}" for i in chosen))
+    formula = " | ".join(f"({c} & path:{i % 8}/*)" for i, c in enumerate(clauses))
+    start = time.process_time()
+    assert len(index.search(" | ".join(f"({c})" for c in clauses), 10)) == 10
+    assert len(index.search(formula, 10)) == 10
+    assert time.process_time() - start < 10.0
 
 
 def test_an_index_without_vectors_refuses_sentences_and_examples(tmp_path):

@@ -151,6 +151,8 @@ def search(
     check_guarantee_options(guarantee, k, offset, precision, min_probability, explain)
     check_sharded_search_options(len(folders), max_wrong, cluster)
     check_open_gallery_option(gallery, open_gallery=open_gallery)
+    if explain and (gallery or link_to):
+        raise click.UsageError("--explain finds no images; remove --gallery and --link-to.")
 
     from surelabel.retrieval import Index, parse
     from surelabel.retrieval.query_terms import SentenceTerm
@@ -387,18 +389,30 @@ def describe_search_result(
     if not len(index):
         sentences.append("The index is empty.")
     elif not hits:
+        is_offset_too_large = offset and index.search(
+            query,
+            1,
+            min_probability=min_probability or 0.0,
+            precision=precision,
+            encoder=encoder,
+        )
+        if is_offset_too_large:
+            return [f"--offset {offset:,} leaves out all images."]
         best = index.search(query, 1, encoder=encoder)
         minimum = {"probability": min_probability, "expected precision": precision}
         minima = [f"the minimum {name} {value}" for name, value in minimum.items() if value]
         if not best:
             sentences.append("No image matches the filters of the query.")
-        elif minima:
+        else:
             sentences.append(
                 f"No image reaches {' and '.join(minima)}; the highest probability is "
                 f"{best[0].probability:.3g}."
             )
-        else:
-            sentences.append(f"--offset {offset:,} leaves out all images.")
+    elif precision is not None and offset:
+        sentences.append(
+            f"The expected precision of at least {precision} is that of the list with the "
+            f"{format_count(offset, 'image')} that --offset leaves out."
+        )
     elif precision is not None:
         mean = sum(hit.probability for hit in hits) / len(hits)
         images = format_count(len(hits), "image")

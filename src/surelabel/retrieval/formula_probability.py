@@ -5,7 +5,9 @@ event: the formula is expanded into the case that the label is positive and the 
 negative (Shannon expansion), so the probability of ``a & !a`` is 0 and that of ``a | !a`` is 1.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,6 @@ from surelabel.retrieval.formula import (
     Formula,
     LabelLiteral,
     columns_of_formula,
-    has_repeated_label,
     independent_factors,
     negate_formula,
     restrict_labels,
@@ -27,7 +28,9 @@ LogProbability = npt.NDArray[np.float64]
 ReadLogits = Callable[[int, npt.NDArray[np.int64] | slice], npt.NDArray[np.floating]]
 
 MAX_EXPANDED_LABELS = 12  # of a formula in which a label is repeated
+MAX_EXPANDED_LITERALS = 100  # of a formula in which a label is repeated
 _EXPANDED_ROWS = 1 << 12  # rows whose intermediate values are in memory at once
+_FEW_STEPS = 32  # up to this number of steps, all rows are in memory at once
 
 
 def log_sigmoid(logits: npt.ArrayLike) -> LogProbability:
@@ -97,12 +100,11 @@ def formula_log_probability(
         >>> np.exp(either), np.exp(formula_log_probability(Conjunction((a, b)), read, slice(None)))
         (array([0.75]), array([0.25]))
     """
-    if isinstance(rows, slice) or len(rows) <= _EXPANDED_ROWS or not has_repeated_label(formula):
-        return _FormulaEvaluation(read_logits, rows).log_probability(formula)
+    steps = _compile_formula(formula)
+    if isinstance(rows, slice) or len(rows) <= _EXPANDED_ROWS or len(steps) <= _FEW_STEPS:
+        return _evaluate_steps(steps, read_logits, rows)
     blocks = [rows[i : i + _EXPANDED_ROWS] for i in range(0, len(rows), _EXPANDED_ROWS)]
-    return np.concatenate(
-        [_FormulaEvaluation(read_logits, block).log_probability(formula) for block in blocks]
-    )
+    return np.concatenate([_evaluate_steps(steps, read_logits, block) for block in blocks])
 
 
 def read_logits_of_columns(logits: npt.NDArray[np.floating]) -> ReadLogits:
@@ -114,35 +116,99 @@ def read_logits_of_columns(logits: npt.NDArray[np.floating]) -> ReadLogits:
     return lambda column, rows: logits[column, rows]
 
 
-class _FormulaEvaluation:
-    """Log probabilities of formulas for the same rows; those of expanded formulas are reused."""
+class _Literal(NamedTuple):
+    """Step that computes the log probability of a literal."""
 
-    def __init__(self, read_logits: ReadLogits, rows: npt.NDArray[np.int64] | slice) -> None:
-        self._read_logits, self._rows = read_logits, rows
-        self._expanded: dict[Formula, LogProbability] = {}
+    column: int
+    sign: int
 
-    def log_probability(self, formula: Formula) -> LogProbability:
+
+class _Product(NamedTuple):
+    """Step that computes the log probability that all results of other steps hold."""
+
+    steps: tuple[int, ...]
+
+
+class _Complement(NamedTuple):
+    """Step that computes the log probability that the result of another step does not hold."""
+
+    step: int
+
+
+class _Cases(NamedTuple):
+    """Step that computes the log probability of one of two cases that exclude each other."""
+
+    first: int
+    second: int
+
+
+_Step = _Literal | _Product | _Complement | _Cases
+
+
+@lru_cache(maxsize=64)
+def _compile_formula(formula: Formula) -> tuple[_Step, ...]:
+    """Return the steps that compute a formula, the last of which is its log probability."""
+    compiler = _FormulaCompiler()
+    compiler.add_formula(formula)
+    return tuple(compiler.steps)
+
+
+class _FormulaCompiler:
+    """Expansion of a formula into steps; equal formulas have one step."""
+
+    def __init__(self) -> None:
+        self.steps: list[_Step] = []
+        self._numbers: dict[Formula, int] = {}
+
+    def add_formula(self, formula: Formula) -> int:
+        """Add the steps of a formula, and return the number of the last one."""
+        if formula not in self._numbers:
+            self._numbers[formula] = self._add(self._step_of(formula))
+        return self._numbers[formula]
+
+    def _step_of(self, formula: Formula) -> _Step:
         if isinstance(formula, LabelLiteral):
-            logits = self._read_logits(formula.column, self._rows)
-            return log_sigmoid(formula.sign * logits)
+            return _Literal(*formula)
         if isinstance(formula, FilterLiteral):
             raise TypeError("a filter has no probability; restrict the formula first")
         if isinstance(formula, Disjunction):
-            return log_complement(self.log_probability(negate_formula(formula)))
-        # Sequentially: np.sum adds the terms of a single row in another order.
-        values = map(self._log_probability_of_factor, independent_factors(formula))
-        return np.asarray(sum(values), np.float64)
+            return _Complement(self.add_formula(negate_formula(formula)))
+        factors = independent_factors(formula)
+        if factors == [formula]:
+            return self._cases_of(formula)
+        return _Product(tuple(map(self.add_formula, factors)))
 
-    def _log_probability_of_factor(self, factor: Formula) -> LogProbability:
-        if not isinstance(factor, Conjunction):
-            return self.log_probability(factor)
-        if factor not in self._expanded:
-            counts = columns_of_formula(factor)
-            column = max(counts, key=lambda column: counts[column])
-            cases = [
-                self.log_probability(LabelLiteral(column, 1 if is_positive else -1))
-                + self.log_probability(restrict_labels(factor, {column: is_positive}))
-                for is_positive in (True, False)
-            ]
-            self._expanded[factor] = np.logaddexp(*cases)
-        return self._expanded[factor]
+    def _cases_of(self, formula: Conjunction) -> _Step:
+        """Return the step of a conjunction whose terms have common labels."""
+        counts = columns_of_formula(formula)
+        column = max(counts, key=lambda column: counts[column])
+        cases = []
+        for is_positive in (True, False):
+            literal = self.add_formula(LabelLiteral(column, 1 if is_positive else -1))
+            rest = self.add_formula(restrict_labels(formula, {column: is_positive}))
+            cases.append(self._add(_Product((literal, rest))))
+        return _Cases(*cases)
+
+    def _add(self, step: _Step) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+
+def _evaluate_steps(
+    steps: Sequence[_Step], read_logits: ReadLogits, rows: npt.NDArray[np.int64] | slice
+) -> LogProbability:
+    """Return the result of the last step for some rows."""
+    values: list[LogProbability] = []
+    for step in steps:
+        match step:
+            case _Literal(column, sign):
+                value = log_sigmoid(sign * read_logits(column, rows))
+            case _Complement(number):
+                value = log_complement(values[number])
+            case _Cases(first, second):
+                value = np.logaddexp(values[first], values[second])
+            case _Product(numbers):
+                # Sequentially: np.sum adds the terms of a single row in another order.
+                value = np.asarray(sum(values[number] for number in numbers), np.float64)
+        values.append(value)
+    return values[-1]

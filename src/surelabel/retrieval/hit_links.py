@@ -28,7 +28,7 @@ def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
             symbolic links.
     """
     target = Path(folder)
-    without_file = []
+    without_file, n_digits = list[str](), max(4, len(str(len(hits))))
     try:
         target.mkdir(parents=True, exist_ok=True)
         if any(target.iterdir()):
@@ -40,8 +40,9 @@ def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
             if is_object_url(hit.path) or not os.path.isfile(hit.path):
                 without_file.append(hit.path)
                 continue
-            name = f"{rank:04}-{hit.probability:.3f}-{os.path.basename(hit.path)}"
-            os.symlink(hit.path, target / _shortened_link_name(name))
+            prefix = f"{rank:0{n_digits}}-{hit.probability:.3f}-"
+            name = _shortened_link_name(prefix, os.path.basename(hit.path))
+            os.symlink(hit.path, target / name)
     except OSError as error:
         raise DataError(
             f"Links to the hits must be written to {folder}; got: {error.strerror}. Choose a "
@@ -50,9 +51,11 @@ def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
     return without_file
 
 
-def _shortened_link_name(name: str) -> str:
-    """Return a file name of at most 255 bytes, which keeps its suffix."""
+def _shortened_link_name(prefix: str, name: str) -> str:
+    """Return a prefix and a file name with at most 255 bytes; short suffixes are kept."""
     stem, suffix = os.path.splitext(name)
-    while len(os.fsencode(stem + suffix)) > 255:
+    if len(os.fsencode(suffix)) > 20:
+        stem, suffix = name, ""
+    while len(os.fsencode(prefix + stem + suffix)) > 255:
         stem = stem[:-1]
-    return stem + suffix
+    return prefix + stem + suffix

@@ -23,7 +23,7 @@ outermost conjunction.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn, TypeVar, cast
 
@@ -41,7 +41,10 @@ from surelabel.retrieval.formula import (
     negate_formula,
     polarities_of_formula,
 )
-from surelabel.retrieval.formula_probability import MAX_EXPANDED_LABELS
+from surelabel.retrieval.formula_probability import (
+    MAX_EXPANDED_LABELS,
+    MAX_EXPANDED_LITERALS,
+)
 from surelabel.retrieval.query_terms import (
     DEFAULT_NEAREST,
     OPERATOR_WORDS,
@@ -60,6 +63,7 @@ from surelabel.retrieval.query_terms import (
 
 MAX_QUERY_LENGTH = 10_000  # characters; limits the parsing time of untrusted queries
 MAX_NESTING = 50  # parentheses and negations inside each other
+MAX_SENTENCES = 12  # distinct sentences, which are scored for all images
 MAX_FILTERS = 12  # distinct filters, of which all combinations can occur
 _TOKEN = re.compile(
     r"""
@@ -110,7 +114,7 @@ class Query:
 
     Raises:
         InputError: If a label is repeated and there are more than 12 labels and sentences, there
-            are more than 12 filters, or there is neither a term nor a filter.
+            are more than 12 filters or sentences, or there is neither a term nor a filter.
     """
 
     formula: Formula
@@ -128,6 +132,12 @@ class Query:
             raise InputError(
                 f"A query must have at most {MAX_FILTERS} filters; got {len(self.filters)}. Remove "
                 "filters."
+            )
+        n_sentences = sum(isinstance(term, SentenceTerm) for term in self.terms)
+        if n_sentences > MAX_SENTENCES:
+            raise InputError(
+                f"A query must have at most {MAX_SENTENCES} sentences; got {n_sentences}. Remove "
+                "sentences."
             )
         check_repeated_labels(self.formula)
 
@@ -171,19 +181,34 @@ class Query:
         texts = [] if self.like is None else [str(self.like)]
         if self.formula != TRUE:
             terms = dict(enumerate(map(str, self.terms)))
-            formula = format_formula(self.formula, terms, list(map(str, self.filters)))
+            implied = {
+                (number, column)
+                for number, threshold in enumerate(self.filters)
+                if isinstance(threshold, LabelThreshold) and threshold.is_minimum
+                for column, term in enumerate(self.terms)
+                if term == LabelTerm(threshold.name)
+            }
+            filters = list(map(str, self.filters))
+            formula = format_formula(self.formula, terms, filters, implied)
             is_conjunction = isinstance(self.formula, Conjunction | LabelLiteral | FilterLiteral)
             texts.append(formula if not texts or is_conjunction else f"({formula})")
         return " & ".join(texts)
 
 
-def format_formula(formula: Formula, terms: Mapping[int, str], filters: Sequence[str] = ()) -> str:
+def format_formula(
+    formula: Formula,
+    terms: Mapping[int, str],
+    filters: Sequence[str] = (),
+    implied: Collection[tuple[int, int]] = (),
+) -> str:
     """Return a formula in the query language.
 
     Args:
         formula: Formula.
         terms: Labels and sentences in the query language, by column.
         filters: Filters in the query language, by number.
+        implied: Number of each threshold such as ``dog>0.8``, and column of its label, which is not
+            repeated after the threshold.
 
     Example:
         >>> either = make_disjunction([LabelLiteral(0, 1), LabelLiteral(1, -1)])
@@ -194,22 +219,24 @@ def format_formula(formula: Formula, terms: Mapping[int, str], filters: Sequence
         return ("" if formula.sign > 0 else "!") + terms[formula.column]
     if isinstance(formula, FilterLiteral):
         return ("" if formula.sign > 0 else "!") + filters[formula.number]
-    parts = [format_formula(term, terms, filters) for term in formula.terms]
     if isinstance(formula, Disjunction):
+        parts = [format_formula(term, terms, filters, implied) for term in formula.terms]
         return " | ".join(parts) if parts else "no image"
-    return (
-        " & ".join(
-            part if isinstance(term, LabelLiteral | FilterLiteral) else f"({part})"
-            for number, (term, part) in enumerate(zip(formula.terms, parts, strict=True))
-            if number == 0 or not _is_threshold_of_label(parts[number - 1], part)
+    parts = []
+    previous: Formula | None = None
+    for term in formula.terms:
+        is_implied = (
+            isinstance(previous, FilterLiteral)
+            and isinstance(term, LabelLiteral)
+            and term.sign > 0
+            and (previous.number, term.column) in implied
         )
-        or "all images"
-    )
-
-
-def _is_threshold_of_label(previous: str, part: str) -> bool:
-    """Return whether a term is the label of the threshold before it, as in ``dog>0.8``."""
-    return previous.startswith(f"{part}>") and _is_probability(previous[len(part) + 1 :])
+        if not is_implied:
+            part = format_formula(term, terms, filters, implied)
+            is_literal = isinstance(term, LabelLiteral | FilterLiteral)
+            parts.append(part if is_literal else f"({part})")
+        previous = term
+    return " & ".join(parts) if parts else "all images"
 
 
 def _is_probability(text: str) -> bool:
@@ -232,8 +259,8 @@ def parse(text: str) -> Query:
     Raises:
         QuerySyntaxError: If the text violates the grammar or is too deeply nested. The message
             points at the character.
-        InputError: If the text is empty or too long, has more than 12 filters, or repeats a label
-            among more than 12 labels.
+        InputError: If the text is empty or too long, has more than 12 filters or sentences, or
+            repeats a label among more than 12 labels or 100 terms.
 
     Example:
         >>> print(parse("hot dog & !(coffee | tea)"))
@@ -255,13 +282,20 @@ def check_repeated_labels(formula: Formula) -> None:
     """Check that the expansion of a formula with repeated labels is small.
 
     Raises:
-        InputError: If a label is repeated and there are more than 12 labels.
+        InputError: If a label is repeated and there are more than 12 labels or 100 literals.
     """
     counts = columns_of_formula(formula)
-    if len(counts) > MAX_EXPANDED_LABELS and max(counts.values()) > 1:
+    if max(counts.values(), default=0) < 2:
+        return
+    if len(counts) > MAX_EXPANDED_LABELS:
         raise InputError(
             f"A query in which a label is repeated must have at most {MAX_EXPANDED_LABELS} labels; "
             f"got {len(counts)}. Use each label once, or fewer labels."
+        )
+    if counts.total() > MAX_EXPANDED_LITERALS:
+        raise InputError(
+            f"A query in which a label is repeated must have at most {MAX_EXPANDED_LITERALS} "
+            f"terms; got {counts.total()}. Use fewer terms."
         )
 
 

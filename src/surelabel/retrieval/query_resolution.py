@@ -91,7 +91,7 @@ def resolve_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
             sentences.append(term.text)
             titles[column] = str(term)
         columns.append(column)
-    if len(set(columns)) < len(columns):
+    if len(set(columns)) < len(columns) or len(set(titles.values())) < len(titles):
         raise InputError(
             f"Labels of a query must be distinct; two terms of [{query}] are the same label. Write "
             "the label in one way."

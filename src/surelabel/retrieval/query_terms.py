@@ -9,7 +9,7 @@ FileField: TypeAlias = Literal["date", "width", "height"]
 Comparison: TypeAlias = Literal["<", "<=", "=", ">=", ">"]
 DEFAULT_NEAREST = 1000  # images to which `like:` restricts a search
 OPERATOR_WORDS = {"and": "&", "not": "!"}
-_NEEDS_QUOTES = re.compile(r'[&|!()<>~:"]|^(?:date|width|height)\s*=', re.IGNORECASE)
+_NEEDS_QUOTES = re.compile(r'[&|!()<>~:"]|(?:^|\s)(?:date|width|height)\s*(?:=|$)', re.IGNORECASE)
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?)?)?")
 
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from scipy.special import expit
 
 from surelabel.errors import InputError
+from surelabel.retrieval.file_state import is_valid_file_state_path
 from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.label_table import IndexLabelTable, RowMask
 from surelabel.retrieval.query_resolution import LabelBound
@@ -57,9 +58,11 @@ def _reaches_label_bound(table: IndexLabelTable, bound: LabelBound) -> RowMask:
 
 def _matches_path(shard: Shard, root: IndexRoot, pattern: str) -> RowMask:
     """Return which stored paths match a pattern; one with the path of the root is made relative."""
-    prefix = root.current.rstrip("/\\")
-    if pattern[: len(prefix) + 1].replace("\\", "/") == f"{prefix}/".replace("\\", "/"):
-        pattern = pattern[len(prefix) + 1 :]
+    if not is_valid_file_state_path(pattern):  # stored paths are valid Unicode
+        return np.zeros(shard.n_rows, bool)
+    prefix = root.current.rstrip("/\\").replace("\\", "/") + "/"
+    if pattern[: len(prefix)].replace("\\", "/").lower() == prefix.lower():
+        pattern = pattern[len(prefix) :]
     like = re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%").replace("?", "_")
     paths = shard.read_file_columns(["path"])["path"]
     if not shard.has_file_metadata:  # version 1 has absolute paths

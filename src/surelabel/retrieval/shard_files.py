@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from surelabel.array_files import map_array
 from surelabel.errors import DataError
 from surelabel.file_readers import check_regular_file
+from surelabel.retrieval.file_state import FILE_STATE_FIELDS, FILE_STATE_SCHEMA
 from surelabel.retrieval.label_encoding import (
     MAX_STEPS,
     StepTable,
@@ -33,6 +34,7 @@ from surelabel.retrieval.sort_keys import (
 FINITE_HIGH, _ = split_sort_keys(  # lowest and highest value in the high plane
     sort_keys_of_floats([np.finfo(np.float32).min, np.finfo(np.float32).max])
 )
+VERSION_1_SCHEMA = pa.schema(FILE_STATE_FIELDS)
 STEP_TABLE_SCHEMA = pa.schema({"column": pa.int32(), "score": pa.float32(), "logit": pa.float32()})
 
 
@@ -58,12 +60,18 @@ class ShardFiles:
         Args:
             names: Names of the columns. If None, all columns are read.
         """
-        return self._read_table("rows", lambda rows: rows.read(columns=names))
+        return self._checked_paths(self._read_table("rows", lambda rows: rows.read(columns=names)))
 
     def read_path_group(self, group: int) -> pa.ChunkedArray:
         """Return the stored paths of one row group of the table of all rows."""
         table = self._read_table("rows", lambda rows: rows.read_row_group(group, columns=["path"]))
-        return table["path"]
+        return self._checked_paths(table)["path"]
+
+    def _checked_paths(self, table: pa.Table) -> pa.Table:
+        """Return a table of rows, none of which has an empty path."""
+        if "path" in table.column_names and table["path"].null_count:
+            raise self.damage_error("rows", "a path is missing")
+        return table
 
     @cached_property
     def path_group_ends(self) -> npt.NDArray[np.int64]:
@@ -175,6 +183,10 @@ class ShardFiles:
         for name, expected in self.layout.arrays(n_labels).items():
             array = self._checksums if name == "checksums" else self.arrays[name]
             self._check_array(name, array, expected)
+        schema = self._parquet_files["rows"].schema_arrow
+        expected_schema = FILE_STATE_SCHEMA if self.layout.version > 1 else VERSION_1_SCHEMA
+        if not schema.equals(expected_schema):
+            raise self.damage_error("rows", f"expected the columns {expected_schema.names}")
         if self._parquet_files["rows"].metadata.num_rows != self.layout.n_rows:
             raise self.damage_error("rows", f"expected {self.layout.n_rows} rows")
         n_steps = len(self.layout.step_columns)

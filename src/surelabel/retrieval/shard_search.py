@@ -73,9 +73,9 @@ class SearchStep:
     def __str__(self) -> str:
         """Return a line that describes the step."""
         plan = self.plan
-        floor = (
-            f", best probability so far {np.exp(plan.floor):.3g}" if plan.floor > -np.inf else ""
-        )
+        floor = ""
+        if plan.floor > -np.inf:
+            floor = f", probability of each hit at least {np.exp(plan.floor):.3g}"
         return (
             f"{self.folder}, shard {self.shard}: {self.formula}: {plan.n_allowed:,} images, "
             f"{plan.method}, {plan.n_read:,} rows{floor}"
@@ -301,14 +301,17 @@ def feature_blocks_for_search(shard: Shard) -> Iterator[npt.NDArray[np.float16]]
 
     Raises:
         InputError: If the shard has no image vectors.
-        DataError: If the image vectors are damaged.
+        DataError: If the image vectors are damaged or not finite.
     """
     if shard.feature_width is None and len(shard):
         raise InputError(
             f"Sentences and like: need image vectors; {shard.folder} has none. Build the index "
             "again from images (`surelabel index`)."
         )
-    yield from shard.active_feature_blocks()
+    for vectors in shard.active_feature_blocks():
+        if not np.isfinite(vectors).all():
+            raise shard.mapped_files.damage_error("features", "an image vector is not finite")
+        yield vectors
 
 
 def nearest_rows_of_shards(

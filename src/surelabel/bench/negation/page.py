@@ -289,7 +289,8 @@ def _validation_note(results: NegationResults) -> str:
     )
     plan = results.plan
     return (
-        f"Compared settings: {text}, each with and without the reference term. Row 7 compares the "
+        f"Compared settings: {text}, including each one with and without the reference term. "
+        "Row 7 compares the "
         f"weights w = {_values(plan.weights)}. Row 8 compares {_values(plan.steps)} steps, the "
         f"weights v = {_values(plan.negative_weights)} and u = {_values(plan.start_weights)}, and "
         "two starts: the vector of the label and the sentence of row 6. Mean AP on validation "
