@@ -1,4 +1,4 @@
-"""Multi-label image recognition with calibrated probabilities."""
+"""This package recognizes several labels per image, with calibrated probabilities."""
 
 import sys
 from importlib import import_module

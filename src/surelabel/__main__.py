@@ -1,4 +1,4 @@
-"""Entry point of ``python -m surelabel``, equivalent to the command ``surelabel``."""
+"""Run the command ``surelabel`` as ``python -m surelabel``."""
 
 from surelabel.cli import main
 

@@ -1,7 +1,8 @@
-"""Reading of arrays from files that can be damaged or hostile: .npy, .npz and safetensors.
+"""Read arrays from .npy, .npz and safetensors files that can be damaged or untrusted.
 
 Sizes in headers are compared with the size of the file before memory is allocated, and objects that
-need pickle are refused. Each failure is a DataError with one line, which contains the path.
+need pickle are refused. Each failure raises a DataError with a one-line message that contains the
+path of the file.
 """
 
 import os
@@ -35,8 +36,8 @@ DEFLATE_RATIO = 1032  # maximum ratio of the sizes before and after compression 
 
 _MAX_QUOTED_KEYS = 8  # keys of an .npz file in a message
 _NPY_MAGIC = b"\x93NUMPY"
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of numpy.savez
-_HEADER_ERRORS = (  # of a literal that NumPy parses as Python code, in addition to ValueError
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # methods of numpy.savez
+_HEADER_ERRORS = (  # NumPy raises these errors or ValueError if a header is not a valid literal
     TypeError,
     KeyError,
     IndexError,
@@ -54,7 +55,7 @@ _NPZ_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     NotImplementedError,  # another version of the zip format
-    RuntimeError,  # encrypted
+    RuntimeError,  # an encrypted file
 )
 _SAFETENSORS_ERRORS = (
     SafetensorError,
@@ -63,7 +64,7 @@ _SAFETENSORS_ERRORS = (
     KeyError,
     AttributeError,
     OverflowError,
-    RuntimeError,  # of PyTorch
+    RuntimeError,  # an error that PyTorch raises
     MemoryError,
 )
 
@@ -114,14 +115,14 @@ def read_arrays(
         path: Path of the file, as ``numpy.savez`` or ``numpy.savez_compressed`` writes it.
         keys: Keys of the arrays to read.
         optional_keys: Keys of arrays that are also read if the file contains them.
-        kind: Kind of file in the error message, such as ``a feature archive``. If None, this
-            package writes such files, and the message says that the file is damaged.
+        kind: Expected kind of file for the error message, such as ``a feature archive``. Use None
+            for a file that this package writes; the message then states that it is damaged.
         remedy: Last sentence of the error message.
 
     Raises:
-        DataError: If the file cannot be read, is not an ``.npz`` file, is damaged or encrypted; if
-            a key is missing, an array contains objects, or the size of an array differs from the
-            size in its header or exceeds what the file can contain.
+        DataError: If the file cannot be read, is not an ``.npz`` file, or is damaged or encrypted.
+            If a key is missing. If an array contains objects. If the size of an array differs from
+            the size in its header or exceeds the size that the file can contain.
     """
     with open_regular_file(path, remedy=remedy if kind is None else CHECK_PATH) as stream:
         try:
@@ -146,7 +147,7 @@ def open_safetensors(
     device: str = "cpu",
     remedy: str = COPY_AGAIN,
 ) -> Iterator[Any]:
-    """Open a safetensors file; errors inside the ``with`` block are errors of the file.
+    """Open a safetensors file, and raise errors inside the ``with`` block as DataError.
 
     Args:
         path: Path of the file.
@@ -193,7 +194,7 @@ def _keys_of_npz_file(archive: zipfile.ZipFile) -> list[str]:
 
 
 def _describe_missing_keys(missing: Sequence[str], present: Sequence[str]) -> str:
-    """Return the keys that a file lacks, and those that it has."""
+    """Return a text that lists the missing keys and the keys that the file contains."""
     keys = ", ".join(map(quote_of_file, present[:_MAX_QUOTED_KEYS])) or "none"
     more = ", …" if len(present) > _MAX_QUOTED_KEYS else ""
     return f"no {' and no '.join(missing)}; keys of the file: {keys}{more}"
@@ -223,10 +224,11 @@ def _read_npz_array(archive: zipfile.ZipFile, key: str, archive_size: int) -> np
 
 
 def _read_npz_values(stream: IO[bytes], header: _ArrayHeader) -> npt.NDArray[Any]:
-    """Return the array whose values follow in a stream; a large array is in a temporary file.
+    """Read the values of an array from a stream; a large array is stored in a temporary file.
 
     Raises:
-        ValueError: If there are too few values. Other errors in ``_NPZ_ERRORS`` are possible.
+        ValueError: If the stream contains too few values. Other errors in ``_NPZ_ERRORS`` are
+            possible.
     """
     order = -1 if header.is_fortran_order else 1
     array = mapped_zeros(header.shape[::order], header.dtype)

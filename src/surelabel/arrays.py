@@ -1,4 +1,4 @@
-"""Array types of NumPy, the limit of logits, and the validation of targets."""
+"""This module defines NumPy array types, the limit of logits, and the validation of targets."""
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +37,10 @@ def validate_target_arrays(
     if known is not None:
         flags = np.asarray(known)
         check_shapes(targets=(values, "n c"), known=(flags, "n c"))
-        if flags.dtype != bool and not np.isin(flags, (0, 1)).all():
-            raise InputError("known must be True or False for each target; got other values.")
+        if flags.dtype != bool and not (is_flag := np.isin(flags, (0, 1))).all():
+            raise InputError(
+                f"known must be True or False for each target; got {flags[~is_flag][0]}."
+            )
         is_known = is_known & flags.astype(bool)
     check_shapes(targets=(values, "n c"), known=(is_known, "n c"))
     if not is_known.all():
@@ -55,17 +57,17 @@ def validate_target_arrays(
 def validate_targets_to_read(
     targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Flags]:
-    """Return targets and known targets as ``validate_target_arrays``, for functions that read only.
+    """Return targets and known targets like ``validate_target_arrays``, but copy only if necessary.
 
-    Arrays in double precision are returned without a copy, if the targets are valid, and 0 where
-    they are unknown.
+    Float64 targets and a Boolean mask are returned without a copy if the targets are valid and
+    unknown targets are 0. Therefore, the caller must not modify the returned arrays.
 
     Args:
         targets: Targets in [0, 1], ``(n, c)``. If a target is NaN, the target is unknown.
         known: Mask of known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Raises:
-        InputError: For the reasons of ``validate_target_arrays``.
+        InputError: Under the conditions of ``validate_target_arrays``.
     """
     if isinstance(targets, np.ndarray) and isinstance(known, np.ndarray):
         has_types = targets.dtype == np.float64 and known.dtype == bool
@@ -77,5 +79,5 @@ def validate_targets_to_read(
 
 
 def _are_in_unit_range(targets: Array) -> bool:
-    """Return whether all targets are in [0, 1]; NaN is not."""
+    """Return whether all targets are in [0, 1]; return False if a target is NaN."""
     return bool(targets.min(initial=0) >= 0 and targets.max(initial=1) <= 1)

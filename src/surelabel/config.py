@@ -1,4 +1,4 @@
-"""Configuration of a run: a TOML file with one section of settings per component."""
+"""Load and validate the configuration of a run: a TOML file with one section per component."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "pseudolabels": PSEUDOLABELS,
     "sewing": SEWINGS,
 }
-UPPER_LIMIT = 2**31  # of every number of a run; a seed must fit into every generator
+UPPER_LIMIT = 2**31  # exclusive limit of all numbers; every random generator accepts smaller seeds
 RUN_NUMBERS: dict[str, tuple[type[int] | type[float], float, float]] = {
     "regularizer_weight": (float, 0, UPPER_LIMIT),  # setting: type, minimum, exclusive upper limit
     "epochs": (int, 1, UPPER_LIMIT),
@@ -84,8 +84,9 @@ STUDENT_DEFAULTS = {  # components of methods that are trained by self-training
 class Run:
     """Complete configuration of a run.
 
-    A training setting that is not given, or None, is set to its value in the training recipe of the
-    method. These are ``loss``, ``optimizer``, and the settings from ``epochs`` to ``ema_decay``.
+    A training setting that is omitted or None is set to its value in the training recipe of the
+    method. The training settings are ``loss``, ``optimizer``, and the settings from ``epochs`` to
+    ``ema_decay``.
 
     Attributes:
         encoder: Encoder that computes features. Its name is the name of an embedded encoder, such
@@ -103,8 +104,8 @@ class Run:
             not use self-training, the value is None.
         optimizer: Optimizer that is used in training.
         regularizer_weight: Weight of the regularizer in the training objective, >= 0. If not given,
-            the weight depends on the regularizer: see ``DEFAULT_WEIGHTS`` of
-            ``surelabel.regularizers``; 1 if the table has no weight.
+            the weight is the value of the regularizer in ``DEFAULT_WEIGHTS`` of
+            ``surelabel.regularizers``, or 1 if the table has no value for the regularizer.
         epochs: Number of passes over the training images, >= 1.
         batch_size: Number of images per optimizer step, >= 1.
         micro_batch_size: Number of images per forward pass, >= 1. Gradients are accumulated until
@@ -119,10 +120,10 @@ class Run:
         seed: Seed of all random numbers, >= 0.
 
     Raises:
-        ConfigError: If the settings of ``encoder`` contain a device or a name. If a number has
-            another type or is out of range. If a component of self-training is set for a method
-            without self-training. If the teacher is a method with gradient training. If the entry
-            of the method lacks a member that its use requires.
+        ConfigError: If the settings of ``encoder`` contain a device or a name. If a number has the
+            wrong type or is out of range. If a component of self-training is set for a method
+            without self-training. If the teacher is a method with gradient training. If the class
+            of the method lacks a required attribute or method.
     """
 
     encoder: Choice
@@ -234,7 +235,7 @@ def _find_run_method(name: str) -> type[Method] | None:
     ``load_run`` and ``Run.entry`` raise an error for an unknown name.
 
     Raises:
-        ConfigError: If the entry lacks a member that its use requires.
+        ConfigError: If the class of the method lacks a required attribute or method.
     """
     entry = METHODS.get(name)
     if entry is not None:
@@ -245,7 +246,7 @@ def _find_run_method(name: str) -> type[Method] | None:
 def _run_student_components(
     name: str, entry: type[Method] | None, **components: Choice | None
 ) -> dict[str, Choice | None]:
-    """Return the components of self-training; those of a student have default values.
+    """Return the components of self-training, with default values if the method is a student.
 
     Args:
         name: Key of the method.
@@ -296,7 +297,8 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
         near = get_close_matches(unknown[0], names, n=1)
         hint = renamed or (f" Did you mean {near[0]!r}?" if near else "")
         raise ConfigError(
-            f"A run has no setting {', '.join(unknown)}.{hint} It has: {', '.join(names)}."
+            f"A run has no setting {', '.join(unknown)}.{hint} Its settings are: "
+            f"{', '.join(names)}."
         )
     defaults = Run(method=_parse_run_config_choice("method", tree.get("method", {}), Run()))
     values: dict[str, Any] = {
@@ -315,14 +317,14 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
 def method_settings_of_run(
     path: str | Path | None = None, overrides: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the section ``method`` of a run file with overrides; if there is none, it is empty.
+    """Return the section ``method`` of a run file with overrides, or an empty dict without it.
 
     Args:
         path: Path of the TOML file, or None.
         overrides: Settings that replace those of the file, as for ``load_run``.
 
     Raises:
-        ConfigError: If the section is not a section, or an override is not ``key=value``.
+        ConfigError: If ``method`` is not a section, or an override is not ``key=value``.
         DataError: If the file cannot be read or is not valid TOML.
     """
     section = _read_run_config(path, overrides).get("method", {})
@@ -348,7 +350,7 @@ def run_as_toml(run: Run) -> str:
 
 
 def _parse_run_config_choice(part: str, section: Any, run: Run) -> Choice:
-    """Return the entry in a section; the default name of the entry is the name in ``run``."""
+    """Return the choice that a section defines; the default name is the name in ``run``."""
     if not isinstance(section, dict):
         raise ConfigError(
             f'{part} must be a section with a name, such as {part}.name="…"; got {section!r}.'
@@ -362,7 +364,7 @@ def _parse_run_config_choice(part: str, section: Any, run: Run) -> Choice:
 
 
 def _parse_run_config_number(key: str, value: Any) -> int | float:
-    """Return a number of a run in the type of its setting: a float may be written as an integer."""
+    """Return a number of a run in the type of its setting, such as an integer as a float."""
     _check_run_number(key, value)
     kind, _, _ = RUN_NUMBERS[key]
     return kind(value)
@@ -372,7 +374,7 @@ def _check_run_number(key: str, value: Any) -> None:
     """Check the type and the range of a number of a run.
 
     Raises:
-        ConfigError: If the number has another type, is not finite, or is out of range.
+        ConfigError: If the number has the wrong type, is not finite, or is out of range.
     """
     kind, minimum, limit = RUN_NUMBERS[key]
     allowed = (int,) if kind is int else (int, float)

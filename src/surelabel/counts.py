@@ -1,4 +1,4 @@
-"""Counts with their nouns in messages, such as ``1 image`` and ``1,500 images``."""
+"""Format counts with their nouns for messages, such as ``1 image`` and ``1,500 images``."""
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
@@ -7,7 +7,7 @@ def format_count(count: int, noun: str, plural: str | None = None) -> str:
     Args:
         count: Number of items. Thousands are separated by commas.
         noun: Noun in the singular.
-        plural: Noun in the plural. If None, ``noun`` with an s.
+        plural: Noun in the plural. If None, an s is appended to ``noun``.
 
     Example:
         >>> format_count(1, "image"), format_count(1500, "image"), format_count(0, "label")

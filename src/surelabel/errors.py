@@ -1,4 +1,4 @@
-"""Exceptions that this package raises deliberately.
+"""Define the exceptions that this package raises deliberately.
 
 SurelabelError
 ├── InputError      (ValueError)   an argument of the wrong shape, type, range or content
@@ -28,10 +28,10 @@ class QuerySyntaxError(InputError):
     """Exception for a search query that violates the grammar.
 
     Attributes:
-        reason: What is wrong, and what to do.
-        position: Position of the character, from 0.
-        excerpt: Part of the query around the character, on one line.
-        mark: Position of the character in the excerpt.
+        reason: Description of the error and of its correction.
+        position: Position of the invalid character in the query, counted from 0.
+        excerpt: Part of the query around the invalid character, on one line.
+        mark: Position of the invalid character in the excerpt, counted from 0.
     """
 
     def __init__(self, reason: str, position: int, excerpt: str, mark: int):
@@ -40,7 +40,7 @@ class QuerySyntaxError(InputError):
         self.excerpt, self.mark = excerpt, mark
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the constructor call, because the message is not its argument."""
+        """Return the class and its arguments for pickle, because the message is not an argument."""
         return type(self), (self.reason, self.position, self.excerpt, self.mark)
 
 
@@ -60,7 +60,7 @@ class NoReadableImage(DataError):
     """Exception for a collection in which no image can be read.
 
     Attributes:
-        skipped: The images, as ``SkippedImage`` with the reason.
+        skipped: Images that cannot be read, as ``SkippedImage`` objects, which contain the reason.
     """
 
     def __init__(self, message: str, skipped: Sequence[Any] = ()):

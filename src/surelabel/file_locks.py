@@ -1,6 +1,7 @@
-"""Locks of files that are being written. The operating system releases a lock when a process ends.
+"""Lock files that are being written. The operating system releases a lock when a process ends.
 
-Locks exclude processes, also on several machines with a shared disk, and threads of one process.
+A lock excludes other threads and other processes, also processes on other machines that share the
+disk.
 """
 
 import os
@@ -15,7 +16,7 @@ from surelabel.errors import DataError
 
 MAX_WAIT_SECONDS = 60.0  # time to wait for another writer of the same path
 POLL_SECONDS = 0.01  # time between two attempts to lock
-MAX_MISSING = 1000  # attempts to create a lock file whose owner deletes it meanwhile
+MAX_MISSING = 1000  # attempts to open a lock file that its owner deletes at the same time
 
 if sys.platform == "win32":
     import msvcrt
@@ -64,8 +65,8 @@ class PathLock(NamedTuple):
 def lock_path(path: Path) -> Iterator[PathLock]:
     """Lock a path for writing, with the lock file ``.NAME.lock`` beside the path.
 
-    The path itself need not exist. The lock file is deleted at the end. If the lock cannot be
-    taken for another reason than another writer, the block is run without a lock.
+    The path itself need not exist. The lock file is deleted at the end. If no lock can be created,
+    for example because the file system does not support locks, the block runs without a lock.
 
     Args:
         path: Absolute path of the file or folder to write.
@@ -81,7 +82,7 @@ def lock_path(path: Path) -> Iterator[PathLock]:
     try:
         yield PathLock(is_held=True, is_abandoned=is_abandoned)
     finally:
-        with suppress(OSError):  # an open file cannot be deleted on Windows; it is used again
+        with suppress(OSError):  # Windows cannot delete an open file; the next lock uses the file
             lock_file.unlink()
         with suppress(OSError):  # a forked process can share the descriptor
             _unlock_open_file(descriptor)
@@ -91,8 +92,8 @@ def lock_path(path: Path) -> Iterator[PathLock]:
 def _acquire_path_lock(path: Path, lock_file: Path) -> tuple[int | None, bool]:
     """Return the descriptor of the locked lock file, and whether the lock file existed before.
 
-    A waiting process can lock a file that its owner has deleted. Therefore the lock counts only if
-    the path of the lock file still leads to the locked file.
+    A waiting process can lock a file that its owner has deleted. Therefore, the lock is valid only
+    if the path of the lock file still refers to the locked file.
     """
     deadline, n_missing = time.monotonic() + MAX_WAIT_SECONDS, 0
     while True:
@@ -102,7 +103,7 @@ def _acquire_path_lock(path: Path, lock_file: Path) -> tuple[int | None, bool]:
             n_missing += 1
             if n_missing > MAX_MISSING or not lock_file.parent.is_dir():
                 return None, False  # also if no file can be created in the folder, as in /proc
-            continue  # deleted by its owner meanwhile
+            continue  # the owner deleted the lock file meanwhile
         except OSError:
             return None, False
         try:

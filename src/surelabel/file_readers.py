@@ -1,7 +1,8 @@
-"""Reading of text, JSON and TOML from files that can be damaged or hostile.
+"""Read text, JSON and TOML from files that can be damaged or untrusted.
 
 Each function checks that the file is a regular file, because a named pipe, a socket or a device can
-block a process forever. Each failure is a DataError with one line, which contains the path.
+block a process forever. Each failure raises a DataError with a one-line message that contains the
+path of the file.
 """
 
 import codecs
@@ -26,7 +27,7 @@ CHECK_PATH = "Check the path and its permissions."
 SAVE_AS_UTF8 = "Save the file as UTF-8."
 
 _URL = re.compile(r"(?:^|[/\\])[A-Za-z][A-Za-z0-9+.-]*://")
-_BYTE_ORDER_MARKS = {  # the mark of UTF-32 begins with that of UTF-16
+_BYTE_ORDER_MARKS = {  # UTF-32 is first, because its mark begins with the mark of UTF-16
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
@@ -34,7 +35,7 @@ _BYTE_ORDER_MARKS = {  # the mark of UTF-32 begins with that of UTF-16
 }
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _REASON_LIMIT = 200  # characters
-_QUOTE_LIMIT = 60  # characters of a file that a message repeats
+_QUOTE_LIMIT = 60  # maximum number of characters that a message quotes from a file
 _TOML_STRING_OR_COMMENT = re.compile(  # a closing quote is optional, so that the time is linear
     r'"""(?:[^\\]|\\.)*?(?:"""|\Z)'
     r"|'''.*?(?:'''|\Z)"
@@ -98,8 +99,8 @@ def read_text(path: str | Path, *, kind: str = "text in UTF-8", remedy: str | No
     Args:
         path: Path of the file.
         kind: Kind of file in the error message.
-        remedy: Last sentence of the error message. If None, a sentence about the path or about
-            UTF-8.
+        remedy: Last sentence of the error message. If None, ``CHECK_PATH`` or ``SAVE_AS_UTF8`` is
+            used.
 
     Raises:
         DataError: If the file cannot be read, is not UTF-8 text, contains a NUL byte, or has more
@@ -143,8 +144,8 @@ def read_json(path: str | Path, *, kind: str | None = None, remedy: str = COPY_A
 
     Args:
         path: Path of the file.
-        kind: Kind of file in the error message, such as ``a COCO file in JSON``. If None, this
-            package writes such files, and the message says that the file is damaged.
+        kind: Expected kind of file for the error message, such as ``a COCO file in JSON``. Use
+            None for a file that this package writes; the message then states that it is damaged.
         remedy: Last sentence of the error message.
 
     Raises:
@@ -225,9 +226,10 @@ def unreadable_file_error(
 
     Args:
         path: Path of the file.
-        kind: Kind of file that is expected. If None, the file is damaged, because this package
-            writes such files.
-        reason: Content that was found, without a full stop; only the first line is used.
+        kind: Expected kind of file. Use None for a file that this package writes; the message then
+            states that it is damaged.
+        reason: Description of the invalid content, without a full stop. Only the first line is
+            used.
         remedy: Last sentence of the error message.
     """
     line = reason.strip().splitlines()[0].rstrip(".")[:_REASON_LIMIT]
@@ -236,7 +238,7 @@ def unreadable_file_error(
 
 
 def describe_undecodable_text(content: bytes, start: int) -> str:
-    """Return what bytes contain in place of UTF-8: text in UTF-16, or the byte at ``start``.
+    """Describe bytes that are not UTF-8: text in another encoding, or the byte at ``start``.
 
     Args:
         content: Content of a file, or of a line after the first one.
@@ -260,7 +262,7 @@ def describe_undecodable_text(content: bytes, start: int) -> str:
 
 
 def contains_url(path: str) -> bool:
-    """Return True if a path is a URL such as ``https://…``, or such a URL behind a folder."""
+    """Return True if a path is a URL such as ``https://…``, or a folder followed by a URL."""
     return _URL.search(path) is not None
 
 

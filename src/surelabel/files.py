@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders: they are written to a temporary path and then renamed."""
+"""Write files and folders atomically, to a temporary path that is then renamed."""
 
 import ctypes
 import errno
@@ -84,7 +84,7 @@ def atomic_file(path: str | Path, *, mode: int | None = None) -> Iterator[Path]:
 
     Args:
         path: Path of the file.
-        mode: Permission bits of the file. If None, the bits of a new file.
+        mode: Permission bits of the file. If None, the default bits of a new file are used.
 
     Raises:
         DataError: If the file cannot be written, for example because the disk is full, or if
@@ -101,10 +101,11 @@ def atomic_file(path: str | Path, *, mode: int | None = None) -> Iterator[Path]:
 
 @contextmanager
 def atomic_new_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path that becomes ``path``, whose name no other process or thread uses.
+    """Yield a temporary path that is renamed to ``path`` at the end, without a lock.
 
-    This function is faster than :func:`atomic_file`, because it needs no lock. After a power
-    failure, the file can be missing, but is not incomplete.
+    No other process or thread may write the same path. This function is faster than
+    :func:`atomic_file`, because it needs no lock. After a power failure, the file is either
+    complete or missing.
 
     Raises:
         DataError: If the file cannot be written.
@@ -124,20 +125,20 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces ``path`` if the ``with`` block raises no error.
 
     An existing folder at ``path`` remains until the new folder is complete. Where the file system
-    supports it, both folders are exchanged in one operation. Otherwise, there are two renames; if
-    the process is killed between them, ``restore_folder`` or the next write completes them.
-    Processes and threads that write the same path wait for each other.
+    supports it, both folders are exchanged in one operation. Otherwise, there are two renames. If
+    the process is killed between the two renames, ``restore_folder`` or the next write completes
+    the replacement. Processes and threads that write the same path wait for each other.
 
     Raises:
-        DataError: If the folder cannot be written, for example because the disk is full; if the
-            current folder is inside ``path``; or if another process writes the folder for more than
-            a minute. An existing folder remains unchanged.
+        DataError: If the folder cannot be written, for example because the disk is full. If the
+            current folder is inside ``path``. If another process writes the folder for more than a
+            minute. An existing folder remains unchanged.
     """
     check_folder_is_replaceable(path)
     with _lock_target(path) as target, temporary_folder_beside(target) as temporary:
         try:
             yield temporary
-        except DataError as error:  # of a file inside the folder
+        except DataError as error:  # the message can contain the path of a temporary file
             if str(temporary) not in str(error):
                 raise
             raise DataError(str(error).replace(str(temporary), str(path))) from error
@@ -156,12 +157,12 @@ def restore_folder(path: str | Path) -> None:
     """
     target = Path(os.path.abspath(path))
     if not os.path.lexists(target) and previous_folders(target):
-        with _lock_target(path):  # waits for a running process
+        with _lock_target(path):  # waits for a running process, and restores the folder
             pass
 
 
 def read_replaceable_folder(path: str | Path, read: Callable[[], _Content]) -> _Content:
-    """Return the result of ``read``, which reads a folder; repeat it if the folder was replaced.
+    """Return the result of ``read``, which reads a folder; repeat ``read`` after a replacement.
 
     Another process can replace the folder while its files are read one after the other.
 
@@ -185,8 +186,8 @@ def read_replaceable_folder(path: str | Path, read: Callable[[], _Content]) -> _
 
 @contextmanager
 def _lock_target(path: str | Path) -> Iterator[Path]:
-    """Lock the absolute path of ``path``, and remove what killed processes left."""
-    target = Path(os.path.abspath(path))  # "." and ".." have no name for a neighbouring file
+    """Lock the absolute path of ``path``, and delete the temporary files of killed processes."""
+    target = Path(os.path.abspath(path))  # the lock file needs a name, which "." and ".." lack
     with _write_errors_as_data_errors(path):
         target.parent.mkdir(parents=True, exist_ok=True)
         with lock_path(target) as lock:
@@ -200,8 +201,8 @@ def _lock_target(path: str | Path) -> Iterator[Path]:
 def _replace_folder(new: Path, target: Path) -> None:
     """Move the folder ``new`` to ``target``; the previous content of ``target`` moves to ``new``.
 
-    The previous content may then be deleted only under the name ``new``: a folder with the suffix
-    ``.old`` is complete, so that it can be restored.
+    A folder with the suffix ``.old`` must remain complete, so that it can be restored. Therefore,
+    the caller deletes the previous content only under the name ``new``.
     """
     if not os.path.lexists(target):
         new.replace(target)
@@ -222,7 +223,7 @@ def _exchange_paths(first: Path, second: Path) -> bool:
         return False
     try:
         rename = ctypes.CDLL(None).renameat2
-    except (OSError, AttributeError):  # another C library
+    except (OSError, AttributeError):  # the C library has no renameat2
         return False
     paths = os.fsencode(first), os.fsencode(second)
     result: int = rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
@@ -234,7 +235,7 @@ def _folder_identity(path: str | Path) -> tuple[int, int, int] | None:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_dev, status.st_ino, status.st_ctime_ns  # numbers are used again
+    return status.st_dev, status.st_ino, status.st_ctime_ns  # inode numbers are reused
 
 
 def _sync_folder_tree_to_disk(folder: Path) -> None:
@@ -273,7 +274,7 @@ def _write_errors_as_data_errors(path: str | Path) -> Iterator[None]:
 
 
 def _error_number(error: OSError | SafetensorError) -> int | None:
-    """Return the number of an error of the operating system; safetensors states it as text."""
+    """Return the error number of the operating system, which safetensors reports only as text."""
     if isinstance(error, OSError):
         return error.errno
     match = re.search(r"os error (\d+)", str(error))
@@ -281,16 +282,16 @@ def _error_number(error: OSError | SafetensorError) -> int | None:
 
 
 def check_is_new_file(path: str | Path) -> None:
-    """Check that a file of annotations does not exist, so that none are replaced.
+    """Check that a file of annotations does not exist, so that no annotations are replaced.
 
     Args:
         path: Path of the file.
 
     Raises:
-        DataError: If it exists.
+        DataError: If the file exists.
     """
     if os.path.lexists(path):
         raise DataError(
-            f"{path} must be a new file, because an existing one may contain annotations. Give "
+            f"{path} must be a new file, because an existing file may contain annotations. Give "
             "another path, or remove the file."
         )

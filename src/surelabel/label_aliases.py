@@ -1,4 +1,4 @@
-r"""Aliases of labels in one string: ``sofa|couch`` is one label with two spellings.
+r"""Split and join the aliases of a label: ``sofa|couch`` is one label with two spellings.
 
 A ``|`` that belongs to a label is written ``\|``: ``either\|or`` is the label ``either|or``.
 """
@@ -12,9 +12,9 @@ _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class LiteralLabel(str):
-    """Label without aliases, in which ``|`` is a character like others.
+    """Label without aliases, in which ``|`` is an ordinary character.
 
-    Readers of annotation files return such labels, because a column or a category has one name.
+    Readers of annotation files return literal labels, because a column or category has one name.
     """
 
     __slots__ = ()
@@ -36,7 +36,7 @@ def split_label_aliases(label: str) -> tuple[str, ...]:
         return (label.strip(),)
     spellings, position = [""], 0
     for match in _SEPARATOR.finditer(label):
-        n_backslashes = len(match[1])  # two of them stand for one
+        n_backslashes = len(match[1])  # two backslashes represent one backslash
         spellings[-1] += label[position : match.start()] + "\\" * (n_backslashes // 2)
         if n_backslashes % 2:
             spellings[-1] += "|"
@@ -62,7 +62,7 @@ def join_label_aliases(spellings: Sequence[str]) -> str:
 
 
 def remove_direction_marks(label: str) -> str:
-    r"""Return a label without the invisible marks of the writing direction of Unicode.
+    r"""Return a label without the invisible Unicode marks for the writing direction.
 
     Example:
         >>> remove_direction_marks("\u200fdog\u200f")
@@ -72,7 +72,7 @@ def remove_direction_marks(label: str) -> str:
 
 
 def comparable_spelling(spelling: str) -> str:
-    r"""Return a spelling as it is compared with others: case-folded, without direction marks.
+    r"""Return a spelling in the form for comparisons: case-folded, without direction marks.
 
     Example:
         >>> comparable_spelling("Dog\u200f")

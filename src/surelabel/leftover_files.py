@@ -1,4 +1,4 @@
-"""Temporary paths beside a file or folder that is being written, and their deletion after a kill.
+"""Create temporary paths for atomic writes, and delete the temporary paths of killed processes.
 
 .NAME.TOKEN.new     temporary folder of the new file, or the new folder
 .NAME.TOKEN.old     previous folder, between two renames, if folders cannot be exchanged
@@ -20,7 +20,7 @@ from pathlib import Path
 from surelabel.file_locks import PathLock
 
 MAX_AGE = 24 * 60 * 60  # seconds; older temporary paths belong to no running process
-MAX_NAMES = 2000  # names of a folder that each write reads
+MAX_NAMES = 2000  # maximum number of names in a folder that each write reads
 
 _TOKEN_BYTES = 4
 _LEFTOVER = re.compile(
@@ -83,7 +83,8 @@ def delete_leftovers_in(folder: Path, *, min_age: float = MAX_AGE) -> None:
 
     Args:
         folder: Folder, which need not exist.
-        min_age: Age in seconds; newer paths can belong to a running process.
+        min_age: Minimum age in seconds of the paths to delete. Newer paths can belong to a running
+            process.
     """
     with suppress(OSError), os.scandir(folder) as entries:
         names = [entry.name for entry in entries]

@@ -1,8 +1,8 @@
-"""Large arrays in temporary files without a name, which are mapped into memory.
+"""Store large arrays in temporary files without a name, which are mapped into memory.
 
-The pages of such an array are not anonymous memory: under memory pressure, the operating system
-writes them to the file and reads them again. The file is deleted when no process uses it, also if
-the process is killed.
+The pages of a mapped array are not anonymous memory. Under memory pressure, the operating system
+writes the pages to the file and reads them again. The file is deleted when no process uses it, even
+if a process is killed.
 """
 
 import os
@@ -18,8 +18,8 @@ import numpy.typing as npt
 from surelabel.errors import DataError
 
 MIN_MAPPED_BYTES = 2**22  # smaller arrays stay in anonymous memory
-BYTES_PER_BLOCK = 2**23  # of an array that is written or converted
-CACHED_BYTES = 2**18  # of a block for which several arrays fit into the cache of a CPU core
+BYTES_PER_BLOCK = 2**23  # bytes of an array that are written or converted at once
+CACHED_BYTES = 2**18  # size of a block; several such blocks fit into the cache of a CPU core
 
 
 def mapped_zeros(
@@ -57,11 +57,12 @@ def to_mapped_array(
 ) -> npt.NDArray[Any]:
     """Return a copy of an array in a temporary file.
 
-    An array below 4 MiB, and an array that is mapped already, is returned unchanged.
+    An array below 4 MiB is not written to a file. An array that is already mapped and has the type
+    ``dtype`` is returned unchanged.
 
     Args:
         array: Array to copy.
-        dtype: Type of the elements of the copy. If None, that of the array.
+        dtype: Type of the elements of the copy. If None, the type of the array is used.
         folder: Folder on the disk for the file, as for :func:`mapped_zeros`.
 
     Raises:
@@ -95,7 +96,7 @@ def is_mapped_array(array: npt.NDArray[Any]) -> bool:
 
 
 def row_blocks(array: npt.NDArray[Any], *, n_bytes: int = BYTES_PER_BLOCK) -> Iterator[slice]:
-    """Yield slices of consecutive rows with about ``n_bytes`` each, which together are all rows.
+    """Yield consecutive slices that cover all rows of an array, with about ``n_bytes`` each.
 
     Args:
         array: Array with n rows, ``(n, ...)``.
@@ -123,7 +124,7 @@ def _open_file_of_mapped_array(folder: str | Path | None) -> BinaryIO:
 
 
 def _allocate_file_of_mapped_array(file: BinaryIO, n_bytes: int) -> None:
-    """Reserve disk space: without it, a full disk would kill the process at a later access."""
+    """Reserve disk space, because a full disk would kill the process at a later access."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, n_bytes)
         return
@@ -135,7 +136,7 @@ def _allocate_file_of_mapped_array(file: BinaryIO, n_bytes: int) -> None:
 
 def _mapped_array_error(n_bytes: int, error: OSError) -> DataError:
     return DataError(
-        f"A temporary file of {n_bytes / 2**20:.0f} MiB is required in {tempfile.gettempdir()} or "
-        f"in the cache folder; it cannot be written: {error.strerror}. Free disk space, or set "
-        "TMPDIR and SURELABEL_CACHE to other folders."
+        f"A temporary file of {n_bytes / 2**20:.0f} MiB cannot be written in "
+        f"{tempfile.gettempdir()} or in the cache folder: {error.strerror}. Free disk space, or "
+        "set TMPDIR and SURELABEL_CACHE to other folders."
     )

@@ -1,4 +1,4 @@
-"""Conversion between the names of surelabel 0.1.0 and the current names.
+"""Convert between the names of surelabel 0.1.0 and the current names.
 
 The tables below map names of version 0.1.0 to current names. Fingerprints are computed from the
 names of version 0.1.0, so that the fingerprint of a recognizer is equal in all versions.
@@ -26,7 +26,7 @@ ENTRIES = {
     "as_many": "expected_count",
 }
 COVARIANCE = {"target": "similarity", "least": "min_images"}
-SETTINGS = {  # by the key of the entry today
+SETTINGS = {  # by the current key of the entry
     "crops": {
         "count": "max_crops",
         "at_once": "crops_per_round",
@@ -71,12 +71,12 @@ SETTINGS = {  # by the key of the entry today
     "class_second_moment": COVARIANCE,
     "cost": {"of_miss": "miss_cost"},
 }
-SETTINGS_BEFORE = {  # values of settings that older runs do not state, by the method
+SETTINGS_BEFORE = {  # settings that are missing in older run files, with their values, by method
     "linear": {"centred": False, "penalty_folds": 0},
 }
 ENTRY_SETTINGS = {"domain", "fusion"}  # settings whose value is the key of an entry
 SCORER = {"wording.": "text_scorer."}
-WEIGHTS = {  # prefixes of the keys in weights.safetensors, by the method today
+WEIGHTS = {  # prefixes of the keys in weights.safetensors, by the current key of the method
     "zero_shot": SCORER,
     "clip_adapter": {"zero_shot.wording.": "zero_shot.text_scorer.", "level": "bias"},
     "linear": {"level": "bias"},
@@ -163,8 +163,8 @@ def settings_of_saved_method(method: str, settings: Mapping[str, Any]) -> dict[s
 
     Args:
         method: Current key of the method.
-        settings: Settings in the run file of a saved recognizer, which states all settings of
-            ``SETTINGS_BEFORE`` if the current version wrote it.
+        settings: Settings in the run file of a saved recognizer. A run file of the current version
+            contains all settings of ``SETTINGS_BEFORE``.
     """
     return SETTINGS_BEFORE.get(method, {}) | dict(settings)
 
@@ -188,7 +188,7 @@ def migrate_validation_record(arrays: Mapping[str, Value]) -> dict[str, Value]:
 def choice_before_migration(method: str, settings: Mapping[str, Any]) -> str:
     """Return a method and its settings as text with names of version 0.1.0, for fingerprints.
 
-    Settings with a value of ``SETTINGS_BEFORE`` are left out.
+    Settings whose value is equal to the value in ``SETTINGS_BEFORE`` are omitted.
     """
     implied = SETTINGS_BEFORE.get(method, {})
     settings = {k: v for k, v in settings.items() if k not in implied or implied[k] != v}

@@ -1,4 +1,4 @@
-"""Optimizers: ``optimizer(parameter_groups, lr, *, settings)``, which returns a torch optimizer."""
+"""Define optimizers: functions ``optimizer(parameter_groups, lr, *, settings)``."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -70,8 +70,8 @@ def adamp(
         lr: Learning rate.
         beta_1: Decay rate of the moving average of the gradient, in [0, 1).
         beta_2: Decay rate of the moving average of the squared gradient, in [0, 1).
-        delta: Limit of the cosine of gradient and weight, multiplied by the square root of the
-            width, below which a weight is considered scale-invariant; in [0, 1].
+        delta: Limit in [0, 1]. A weight is considered scale-invariant if the absolute cosine of
+            gradient and weight, multiplied by the square root of the width, is below this limit.
         wd_ratio: Factor of the weight decay of scale-invariant weights, in [0, 1].
 
     Raises:
@@ -89,10 +89,11 @@ def adamp(
 
 
 class AdamP(torch.optim.Optimizer):
-    """Adam with decoupled weight decay and projected steps of scale-invariant weights.
+    """Implement Adam with decoupled weight decay and projected steps of scale-invariant weights.
 
-    If the gradient of a tensor with two or more axes is nearly orthogonal to the weight, for all
-    rows or for the whole tensor, the step is projected orthogonally to the weight.
+    For a tensor with two or more axes, the gradient is compared with the weight, either for all
+    rows or for the whole tensor. If they are nearly orthogonal, the step is projected orthogonally
+    to the weight.
 
     Args:
         parameter_groups: Parameter groups, as in torch.optim.
@@ -150,15 +151,16 @@ class AdamP(torch.optim.Optimizer):
 
 
 def scale_invariant_rows(weight: Tensor, gradient: Tensor, *, delta: float) -> Tensor | None:
-    """Return a weight as rows to each of which its gradient is nearly orthogonal, or None.
+    """Return the rows of a weight if the gradient is nearly orthogonal to each row, else None.
 
-    The rows are the output channels, ``(c, k)``, or the whole tensor, ``(1, k)``. All cosines of
-    gradient and weight must be below delta / sqrt(k). A vector or scalar is never scale-invariant.
+    The rows are the output channels, ``(c, k)``, or the whole tensor, ``(1, k)``. All absolute
+    cosines of gradient and weight must be below delta / sqrt(k). A vector or scalar is never
+    scale-invariant.
 
     Args:
         weight: Weight tensor of any shape.
-        gradient: Gradient of the same shape.
-        delta: Limit of the cosine, multiplied by sqrt(k), in [0, 1].
+        gradient: Gradient of the weight, with the shape of ``weight``.
+        delta: Limit of the absolute cosine, multiplied by sqrt(k), in [0, 1].
     """
     if weight.ndim < 2:
         return None

@@ -1,4 +1,4 @@
-"""Type of the functions that receive the progress of a long computation, and the unit of it."""
+"""This module defines the type of functions that receive the progress of a long computation."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ class ProgressWithUnit:
 
 
 def report_progress(progress: Progress | None, done: int, total: int, unit: str) -> None:
-    """Call a progress function for steps of another unit than those of the whole computation.
+    """Call a progress function with a unit that can differ from the unit of the whole computation.
 
     Args:
         progress: Function that receives the progress, or None.

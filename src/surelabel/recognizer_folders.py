@@ -1,4 +1,4 @@
-"""Checks of folders of saved recognizers, which import neither torch nor an encoder."""
+"""Check folders of saved recognizers, without an import of torch or of an encoder."""
 
 import json
 from contextlib import suppress
@@ -7,15 +7,15 @@ from pathlib import Path
 from surelabel.errors import DataError
 
 ENCODER_MANIFEST_PATH = Path("encoder", "surelabel_encoder.json")  # in a saved recognizer
-ENCODER_FILES = ("open_clip_config.json", "surelabel_encoder.json")  # one of them is in a folder
+ENCODER_FILES = ("open_clip_config.json", "surelabel_encoder.json")  # in an encoder
 
 
 def check_saved_recognizer_folder(folder: str | Path, *, checkpoint: Path | None = None) -> None:
-    """Check that a folder is new, empty or a saved recognizer; do not change the folder.
+    """Check that a folder is new, empty or a saved recognizer, without changing the folder.
 
     Args:
         folder: Folder for the recognizer.
-        checkpoint: Checkpoint of the fit of the recognizer, which may be in the folder.
+        checkpoint: Checkpoint file of the fit of the recognizer. The folder may contain this file.
 
     Raises:
         DataError: If the folder contains other files, or is a file.

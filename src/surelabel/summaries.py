@@ -1,4 +1,4 @@
-"""Short summaries of objects as text, for ``repr``, and as HTML, for notebooks."""
+"""Summarize objects as text for ``repr`` and as HTML for notebooks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Summary:
         return "\n".join([line, *self._text_rows()])
 
     def as_markup(self) -> Markup:
-        """Return the title, a table of the properties and the table, with escaped texts."""
+        """Return HTML with the title, a table of the properties and the table of the rows."""
         properties = [
             markup_element(
                 "tr",
@@ -86,7 +86,7 @@ class Summary:
         return self.n_rows - len(self.rows) if self.header else 0
 
     def _text_rows(self) -> list[str]:
-        """Return the lines of the table, with columns of equal width."""
+        """Return the lines of the table, with aligned columns."""
         if not self.rows:
             return []
         table = [[shorten_text(cell) for cell in row] for row in (self.header, *self.rows)]
@@ -127,7 +127,7 @@ def format_summary_value(value: object) -> str:
 
 
 def shorten_text(text: str, *, max_length: int = MAX_TEXT_LENGTH) -> str:
-    """Return a text on one line, without its middle if it is long.
+    """Return a text on one line; an ellipsis replaces the middle of a long text.
 
     Control characters, surrogates and line breaks are replaced, so that any terminal and notebook
     can show the text.

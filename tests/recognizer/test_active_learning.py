@@ -81,7 +81,7 @@ def test_rows_chosen_before_without_labels_are_counted_and_not_chosen_again():
     assert (again.n_pending, len(again), again.n_random) == (30, 10, 10)
     taken = {first.table.paths[row] for row in first.rows}
     assert not taken & set(again.paths)
-    assert "30 rows chosen before without labels" in again.describe()
+    assert "30 rows of earlier batches still have no labels" in again.describe()
 
 
 def test_annotated_rows_without_an_entry_become_random_only_by_their_number():

@@ -170,12 +170,12 @@ NOWHERE = LabelledImages(["no/such.png"] * 9, NAMES, np.eye(3)[[0, 1, 2] * 3])
         (
             {"regularizer": "class_covariance", "batch_size": 1},
             {},
-            r"needs 4 or more \(regularizer.min_images\); got 1. Increase batch_size",
+            r"needs 4 or more images \(regularizer.min_images\); got 1. Increase batch_size",
         ),
         (
             {"regularizer": "class_correlation", "regularizer.min_images": 1, "batch_size": 1},
             {},
-            r"needs 2 or more \(regularizer.min_images\); got 1",
+            r"needs 2 or more images \(regularizer.min_images\); got 1",
         ),
         (
             {"regularizer": "class_second_moment", "batch_size": 12, "micro_batch_size": 3},
@@ -467,7 +467,7 @@ def test_damaged_trees_are_refused_with_the_folder(method, tmp_path):
     weights = load_file(file)
     weights["trees.left"][0] = 10**6
     save_file(weights, file)
-    damage = r"saved do not match run.toml: .*The decision trees are damaged: each child must lie"
+    damage = r"saved do not match run.toml: .*The decision trees are damaged: each child must have"
     with pytest.raises(DataError, match=damage):
         Recognizer.load(tmp_path / "saved")
 

@@ -70,10 +70,10 @@ def test_without_vectors_a_new_calibration_is_applied_to_the_raw_scores(
             index.probabilities(name), predicted.probabilities[:, column], rtol=1e-5
         )
     assert index.calibration == other.calibrated_on != recognizer.calibrated_on
-    with pytest.raises(InputError, match=r"no image vectors, so only another calibration"):
+    with pytest.raises(InputError, match=r"no image vectors, so the recognizer must have"):
         rescore_index(tmp_path / "index", recognizer.with_names(["lion", "piano"]))
     Index.create(tmp_path / "bare", made, recognizer=replace(record, scores=None))
-    with pytest.raises(InputError, match=r"labels, method or weights differ"):
+    with pytest.raises(InputError, match=r"the method and the weights of the index; got others"):
         rescore_index(tmp_path / "bare", recognizer)
 
 

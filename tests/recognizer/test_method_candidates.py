@@ -108,7 +108,7 @@ def test_a_fit_at_once_is_timed_on_the_images_of_all_other_folds(monkeypatch):
 def test_trees_are_compared_for_ready_made_vectors_only():
     candidates, left_out = candidates_of_vectors(vectors(128), 5, encoder="tiny-rn")
     assert not candidates
-    message = "{} is compared for ready-made vectors only; got the encoder tiny-rn"
+    message = "{} is compared for precomputed vectors only; got the encoder tiny-rn"
     assert left_out == {method: message.format(method) for method in TREES}
     candidates, left_out = candidates_of_vectors(vectors(), 5)
     assert not left_out

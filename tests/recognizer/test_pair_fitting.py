@@ -84,7 +84,9 @@ def test_a_fit_on_images_with_captions_scores_labels_like_sentences_and_is_saved
 
 def test_a_fit_without_labels_is_saved_and_takes_labels_later(images, tmp_path):
     it = recognizer().fit(Pairs(images, CAPTIONS, IMAGE_ROWS))
-    with pytest.raises(InputError, match="Predictions require labels; this cosine_projection was"):
+    with pytest.raises(
+        InputError, match="Predictions require labels; got cosine_projection, fitted"
+    ):
         it.predict(images)
     it.save(tmp_path / "saved")
     loaded = sl.Recognizer.load(tmp_path / "saved")
@@ -136,7 +138,7 @@ def test_other_data_and_folds_are_refused(images):
         of_vectors().fit(LabelledFeatures(np.ones((2, 5)), ["lion"], np.ones((2, 1))))
     with pytest.raises(ConfigError, match="Remove folds"):
         recognizer().fit(pairs, folds=2)
-    with pytest.raises(InputError, match="have no targets; got targets"):
+    with pytest.raises(InputError, match="must be given without targets; got targets"):
         recognizer().fit(pairs, np.ones((3, 1)))
     with pytest.raises(InputError, match="captions of at least 2 images"):
         recognizer().fit(Pairs(images[:1], ["a lion"], [0]))

@@ -79,7 +79,9 @@ def test_stored_predictions_have_the_metrics_of_the_shared_images(
         stored = open_predictions(folder / "out")
     shared = set(predictions.paths) & set(labelled.paths)
     if not shared:
-        with pytest.raises(InputError, match=r"must share images; got 'images/000\.jpg'"):
+        with pytest.raises(
+            InputError, match=r"must have common images; got predictions of 'images/000\.jpg'"
+        ):
             evaluate_stored_predictions(stored, labelled)
         return
     found, compared = evaluate_stored_predictions(stored, labelled)

@@ -108,7 +108,5 @@ def test_an_index_of_another_recognizer_is_refused(tmp_path):
     predictions = predictions_of(tmp_path, 4)
     Index.create(tmp_path / "index", replace(predictions, model="ffff"))
     out = write(tmp_path / "out", predictions, [range(4)])
-    with pytest.raises(
-        InputError, match="The index has model 'ffff'; the predictions have '0123ab"
-    ):
+    with pytest.raises(InputError, match="The index has model 'ffff'; got '0123ab"):
         index_prediction_folder(tmp_path / "index", out)

@@ -206,14 +206,19 @@ def test_a_calibration_that_does_not_apply_to_sentences_is_refused(
     indexed, unlabelled, settings, obstacle
 ):
     index, recognizer = indexed(*settings, source=unlabelled)
-    wanted = rf"has none, and that of the index .*{obstacle}\. .*--calibrate-unlabelled"
+    wanted = (
+        rf"has no such calibration, and the calibration of the index .*{obstacle}\. "
+        r".*--calibrate-unlabelled"
+    )
     with pytest.raises(NotFitted, match=wanted):
         sentence_scorer(index, recognizer, SENTENCES)
 
 
 def test_without_a_calibration_of_the_encoder_the_sentence_is_refused(indexed, images):
     index, recognizer = indexed(source=labelled(images, frequent_names(images)))
-    with pytest.raises(NotFitted, match=r"checkpoint has none\. .*--calibrate-unlabelled") as error:
+    with pytest.raises(
+        NotFitted, match=r"checkpoint has no such calibration\. .*--calibrate-unlabelled"
+    ) as error:
         sentence_scorer(index, recognizer, SENTENCES)
     assert "\n" not in str(error.value)
 

@@ -107,7 +107,7 @@ def test_a_calibration_without_labels_on_few_images_is_named():
         NotFitted, match=r"pseudo-labels of 3 images without labels\), but on fewer"
     ):
         operating_point(recognizer, "f1")
-    with pytest.raises(NotFitted, match="was calibrated without labels"):
+    with pytest.raises(NotFitted, match="got a calibration without labels"):
         guarantee(recognizer, "at_most_wrong")
 
 

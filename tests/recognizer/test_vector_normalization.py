@@ -186,7 +186,7 @@ def test_what_cannot_be_normalized_is_refused():
         unfitted().fit(vectors, targets)
     with pytest.raises(ConfigError, match="one of auto, standardize, unit, none; got 'l2'"):
         unfitted("encoder.normalize=l2")
-    with pytest.raises(ConfigError, match=r"has no setting norm\. It has: {'normalize'"):
+    with pytest.raises(ConfigError, match=r"has no setting norm\. Its settings are: {'normalize'"):
         unfitted("encoder.norm=unit")
 
 

@@ -1,4 +1,4 @@
-"""Table of the encoders whose weights are in the package, and loading of encoders by model name."""
+"""This package defines the table of embedded encoders and loads encoders by model name."""
 
 from surelabel.encoders.embedded.embedded_encoders import ENCODERS, embedded_calibration
 from surelabel.encoders.interface import Encoder

@@ -1,4 +1,4 @@
-"""Interface of a frozen encoder.
+"""This module defines the interface of a frozen encoder.
 
 If an encoder does not support a method of the interface, the method raises ConfigError.
 """
@@ -58,9 +58,9 @@ class Encoder(Protocol):
             size if neither side becomes shorter than ``input_side``.
         crop_mode: Crop mode of the preprocessing: ``squash`` (resize both sides), ``center``
             (center crop) or ``border`` (padding).
-        patch_kinds: Different kinds of patch features, from ``self_aware`` and ``patches``. The
-            first kind is the recommended one. If only ``patches`` is there, self-aware patches are
-            also plain patches.
+        patch_kinds: Kinds of patch features that differ: ``self_aware``, ``patches`` or both. The
+            first kind is recommended. If the only kind is ``patches``, self-aware patches are plain
+            patches.
         trunk_width: Number of values ``w`` of each trunk token. Trunk tokens are the outputs of
             the image tower before pooling.
         multi_layer_shape: Number of layers ``l`` and number of values ``w`` of each layer in
@@ -115,21 +115,22 @@ class Encoder(Protocol):
         """Return unit vectors of images, ``pooled``, and of patches, ``patches``.
 
         The patch vectors are computed with value-to-value attention in the last layer. If the image
-        tower has no such layer, they are plain patch vectors.
+        tower has no such layer, the patch vectors are plain patch vectors.
         """
 
     def encode_patches_with_attention(self, pixels: Tensor) -> Features:
         """Return ``pooled``, self-aware ``patches``, and the ``attention`` between patches.
 
-        The vectors are those of :meth:`encode_self_aware_patches`. The attention weights between
-        the patches of each image have the shape ``(n, p, p)``, and the sum of each row is 1.
+        The vectors are computed as in :meth:`encode_self_aware_patches`. The attention weights
+        between the patches of each image have the shape ``(n, p, p)``, and the sum of each row is
+        1.
         """
 
     def encode_multi_layer_patches(self, pixels: Tensor) -> Features:
         """Return ``pooled``, ``patches`` and the outputs of several layers, ``multi_layer``.
 
-        Patches are averaged in the cells of a grid of at most 8 by 8 cells. The vectors and layers
-        are those of :func:`multi_layer_patch_features`.
+        Patches are averaged in the cells of a grid of at most 8 by 8 cells. The result is computed
+        by :func:`multi_layer_patch_features`.
         """
 
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
@@ -145,8 +146,8 @@ class Encoder(Protocol):
         Args:
             pixels: Preprocessed images, ``(n, 3, h, w)``.
             first_block: Index of the first block in the sum of self-aware attention, 0-based.
-            depth: Number of last blocks that the ladder runs again. These blocks are not in the
-                sum.
+            depth: Number of last blocks that the ladder computes again. These blocks are not in
+                the sum.
 
         Returns:
             Features with the unit vectors ``pooled``, the input tokens ``layers[-depth - 1]`` of
@@ -155,13 +156,13 @@ class Encoder(Protocol):
         """
 
     def last_blocks(self, depth: int) -> LastBlocks:
-        """Return the last ``depth`` blocks of the image tower, frozen."""
+        """Return the last ``depth`` blocks of the image tower with frozen weights."""
 
     def trainable_last_blocks(self, depth: int) -> TrainableLastBlocks:
         """Return trainable copies of the last ``depth`` blocks of both towers.
 
-        The images run from the tokens of :meth:`encode_ladder_features`, and the sentences from
-        those of :meth:`encode_sentence_block_tokens`.
+        The inputs of the image blocks are the tokens of :meth:`encode_ladder_features`. The inputs
+        of the text blocks are the tokens of :meth:`encode_sentence_block_tokens`.
         """
 
     def deep_prompt_text_encoder(

@@ -1,4 +1,4 @@
-"""Computation of image and text features, with an on-disk cache."""
+"""This package computes image and text features, with an on-disk cache."""
 
 from surelabel.features.cache import CacheStatus, FeatureCache, default_feature_cache_folder
 from surelabel.features.feature_kinds import ladder_feature_kind

@@ -1,4 +1,4 @@
-"""On-disk cache of image and text features.
+"""Cache image and text features on disk.
 
 The cache is a folder of shards: safetensors files that are written once and never changed, so that
 several processes can read and write concurrently. A shard contains fp16 arrays of one fingerprint,
@@ -326,8 +326,8 @@ def default_feature_cache_folder() -> Path:
     """Return the cache folder of the user.
 
     If the environment variable ``SURELABEL_CACHE`` is set, its value is the path of the folder.
-    Otherwise, the folder is ``surelabel`` in ``XDG_CACHE_HOME`` or, if that is not set, in
-    ``~/.cache``.
+    Otherwise, the folder is ``surelabel`` in ``XDG_CACHE_HOME``. If ``XDG_CACHE_HOME`` is not set,
+    the folder is ``~/.cache/surelabel``.
     """
     if folder := os.environ.get("SURELABEL_CACHE"):
         return Path(folder).expanduser()
@@ -339,7 +339,7 @@ def content_hash_for_cache(source: str | Path | bytes) -> str:
     """Return the BLAKE2b hash of a file, or of the bytes of a file, as 32 hexadecimal digits.
 
     Raises:
-        DataError: If the file cannot be read; the message is ``PATH: reason``.
+        DataError: If the file cannot be read.
     """
     if isinstance(source, bytes):
         return hashlib.blake2b(source, digest_size=16).hexdigest()
@@ -360,7 +360,7 @@ def _to_cacheable_float16(key: str, array: npt.ArrayLike) -> Float16Array:
         float16_array = np.array(array, dtype=np.float16, order="C")
     if not np.isfinite(float16_array).all():
         raise InputError(
-            f"Arrays in the cache must be finite in fp16; the array of {key!r} is not. Use other "
-            "weights."
+            f"Arrays in the cache must be finite in fp16; got NaN or infinity in the array of "
+            f"{key!r}. Use other weights."
         )
     return float16_array

@@ -1,11 +1,11 @@
-"""Buffer of new features, which are written to the cache at intervals."""
+"""Buffer new features, and write the features to the cache at intervals."""
 
 import time
 from collections.abc import Mapping
 
 from surelabel.features.cache import FeatureCache, Float16Array
 
-MAX_SECONDS = 10.0  # between two writes; limits the loss if the process is killed
+MAX_SECONDS = 10.0  # between two writes; limits the number of lost features after a kill
 MAX_BYTES = 64 * 2**20  # limits the memory of features that are not written yet
 
 

@@ -1,4 +1,4 @@
-"""Concurrent encoding of several batches on a CPU, each in a thread without parallel operations.
+"""Encode several batches on a CPU concurrently, each in a thread without parallel operations.
 
 If all threads of PyTorch compute the same batch, they wait for each other after each operation.
 Each wait is long if a decoding process uses one of the cores. Threads that compute different
@@ -25,7 +25,7 @@ MAX_CONCURRENT_BATCHES = 4  # limits the memory
 def concurrent_batch_count(encoder: Encoder) -> int:
     """Return the number of batches that are encoded at once: one per thread of PyTorch, at most 4.
 
-    On another device than a CPU, the number is 1.
+    On devices other than a CPU, the number is 1.
     """
     if encoder.device.type != "cpu":
         return 1
@@ -41,11 +41,11 @@ def encode_batches_concurrently(
     """Yield each batch with its result, in the order of the batches.
 
     Batches are encoded in groups of ``concurrency``, while the batches of the next group are
-    received. The last batches, if they are fewer, are encoded one after another with all threads.
-    At most two groups are in memory.
+    received. If the last group is smaller, its batches are encoded one after another with all
+    threads. At most two groups are in memory.
 
     Args:
-        encode: Function that encodes a batch, and that several threads call at once.
+        encode: Function that encodes a batch. Several threads call the function at once.
         batches: Batches to encode.
         concurrency: Number of batches that are encoded at once, >= 1. If 1, no thread is started.
     """
@@ -70,7 +70,7 @@ def encode_batches_concurrently(
 
 @contextmanager
 def _encoding_threads(count: int) -> Generator[ThreadPoolExecutor]:
-    """Start threads that divide the threads of PyTorch equally among themselves.
+    """Start threads, each with an equal share of the threads of PyTorch.
 
     The number of threads that the calling thread uses is the same before and after.
     """

@@ -1,19 +1,19 @@
-"""Limit of the memory that a process for decoding images can allocate."""
+"""Limit the memory that a process for decoding images can allocate."""
 
 import sys
 
 from surelabel.data.image_memory import MEGABYTE, max_image_memory
 
 FACTOR = 3  # an image is decoded within its limit; views and preprocessing copy parts of it
-OTHER_BYTES = 2**30  # modules that are loaded later, stacks of threads, pixels that wait
+OTHER_BYTES = 2**30  # modules that are loaded later, stacks of threads, pixels in queues
 
 
 def limit_decoding_memory() -> None:
-    """Limit the memory of this process to its current memory and a multiple of that of an image.
+    """Limit the memory of this process to its current memory plus a multiple of an image's memory.
 
-    If a decoder needs more memory than the header of the file announces, the allocation fails, and
+    If a decoder needs more memory than the header of the file indicates, the allocation fails, and
     the image is unreadable. Without the limit, the system could kill another process. The limit
-    applies to private memory, on Linux only.
+    applies to private memory and is set only on Linux.
     """
     if sys.platform != "linux":
         return

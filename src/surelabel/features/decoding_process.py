@@ -1,4 +1,4 @@
-"""Main function of a worker process that decodes images."""
+"""This module defines the main function of a worker process that decodes images."""
 
 import os
 import pickle
@@ -21,15 +21,15 @@ from surelabel.features.message_buffer import MessageBuffer, PackedMessage
 Task = TypeVar("Task")
 
 PARENT_CHECK_INTERVAL = 0.5  # seconds
-MAX_DELAY = 0.005  # seconds for which messages wait before they are sent
+MAX_DELAY = 0.005  # maximum time in seconds before a message is sent
 
 
 @dataclass(frozen=True)
 class FailedDecoding:
-    """Last message of a task that raised an exception other than those of unreadable images.
+    """Last message of a task that raised an exception for a reason other than an unreadable image.
 
     Attributes:
-        error: The exception.
+        error: Exception that the task raised.
         trace: Traceback of the exception in the worker process.
     """
 
@@ -52,9 +52,9 @@ def run_decoding_process(
     Args:
         decode: Function that yields the messages of a task.
         tasks: All tasks.
-        connection: Connection from which lists of indices of tasks are received, and to which lists
-            of messages are sent, each with a flag of the last message of its task. If a task fails,
-            its last message is ``FailedDecoding``.
+        connection: Connection from which lists of task indices are received, and to which lists of
+            messages are sent. Each message has a flag that is True for the last message of its
+            task. If a task fails, its last message is ``FailedDecoding``.
         buffer: Shared memory for the arrays of the messages and the index of the current task.
         parent: Identifier of the parent process.
     """
@@ -76,9 +76,9 @@ def _message_lists(
     indices: Sequence[int],
     buffer: MessageBuffer,
 ) -> Iterator[list[tuple[PackedMessage, bool]]]:
-    """Yield lists of messages, each with the messages of ``MAX_DELAY`` or of one longer task.
+    """Yield lists of messages; a list is complete after ``MAX_DELAY`` seconds or the last task.
 
-    Few lists are more efficient than many if the decoding of a task takes microseconds.
+    A few long lists are more efficient than many short lists if a task takes microseconds.
     """
     messages: list[tuple[PackedMessage, bool]] = []
     start = time.monotonic()
@@ -96,7 +96,8 @@ def _message_lists(
 def _exit_after_parent_process(parent: int) -> None:
     """Wait for the end of the parent process, and end this process.
 
-    The end of the connection is not sufficient, because other processes can have inherited it.
+    The end of the connection is not sufficient, because other processes can have inherited the
+    connection.
     """
     while os.getppid() == parent:
         time.sleep(PARENT_CHECK_INTERVAL)
@@ -113,7 +114,7 @@ def _discard_messages_of_c_libraries() -> None:
 def _messages_of_task(
     decode: Callable[[Task], Iterable[Any]], task: Task
 ) -> Iterator[tuple[Any, bool]]:
-    """Yield the messages of a task, each with a flag of the last message."""
+    """Yield the messages of a task, each with a flag that is True for the last message."""
     waiting: list[Any] = []
     try:
         for message in decode(task):
@@ -128,7 +129,7 @@ def _messages_of_task(
 
 
 def _picklable_error(error: Exception) -> Exception:
-    """Return ``error``, or a ``RuntimeError`` with its text if it cannot be sent."""
+    """Return ``error``, or a ``RuntimeError`` with its text if ``error`` cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -1,7 +1,7 @@
-"""Worker processes that decode images, and that are replaced if they are killed or do not answer.
+"""Decode images in worker processes, and replace processes that are killed or do not respond.
 
-The main process receives messages only while it waits for one. While it computes, the worker
-processes decode the tasks that were sent to them before.
+The main process receives messages only while it waits for a message. While the main process
+computes, the worker processes decode the tasks that they received before.
 """
 
 import os
@@ -22,12 +22,12 @@ from surelabel.features.message_buffer import MessageBuffer
 
 Message = TypeVar("Message")
 
-MAX_SECONDS = 120.0  # without a message of a process that decodes
+MAX_SECONDS = 120.0  # maximum time without a message from a process that decodes
 MAX_ATTEMPTS = 2  # a process can be killed because of the memory of another process
-MAX_MESSAGES = 2  # received messages of an incomplete task that wait for delivery
-MAX_TASKS_OF_WORKER = 64  # unfinished ones; their indices never fill the buffer of a connection
+MAX_MESSAGES = 2  # received messages of an incomplete task that are not yet delivered
+MAX_TASKS_OF_WORKER = 64  # unfinished tasks, whose indices fit into the buffer of a connection
 POLL_SECONDS = 1.0
-JOIN_SECONDS = 5.0  # for the end of a killed process, which a file system can delay
+JOIN_SECONDS = 5.0  # maximum wait for the end of a killed process, which a file system can delay
 
 _FORK_LOCK = Lock()  # a worker of another thread must not inherit an open end of a connection
 
@@ -43,13 +43,15 @@ def decode_in_workers(
     """Yield the messages of all tasks in the order of the tasks.
 
     If a worker process is killed, for example because the memory is exhausted, another process
-    replaces it, and decodes the image again. If that process is killed too, the last message of
-    the task is ``message_of_killed``. A worker process that sends no message for 120 seconds, for
-    example because a network file system does not answer, is killed and replaced in the same way.
+    replaces it, and decodes the image again. If the second process is killed too, the last message
+    of the task is the result of ``message_of_killed``. A worker process that sends no message for
+    120 seconds, for example because a network file system does not respond, is killed and replaced
+    in the same way.
 
     Args:
-        decode: Function that decodes the image of a task and returns one or more messages, equal
-            ones in each call. A message can be pickled and contains no tensors.
+        decode: Function that decodes the image of a task and returns one or more messages. Each
+            call for a task must return equal messages. A message must be picklable and must not
+            contain tensors.
         tasks: Tasks, one per image.
         workers: Number of worker processes. If 0, the images are decoded in the main process.
         max_pending: Maximum number of tasks that are decoded before their messages are needed.
@@ -81,9 +83,10 @@ class _Job:
     Attributes:
         index: Index of the task.
         received: Messages that were received and not delivered.
-        n_accepted: Number of messages that were received in all attempts, without repeated ones.
+        n_accepted: Number of distinct messages that were received in all attempts.
         n_received: Number of messages that were received in this attempt.
-        attempt: Number of this attempt, from 1; attempts of which this job was the current one.
+        attempt: Number of the current attempt, from 1. An attempt is counted if the process ended
+            while it decoded this job.
         is_finished: Whether the last message was received.
     """
 
@@ -95,7 +98,7 @@ class _Job:
     is_finished: bool = False
 
     def add(self, message: Any, *, is_last: bool) -> None:
-        """Add a received message, except one that an earlier attempt has already sent."""
+        """Add a received message, unless an earlier attempt has already sent the message."""
         self.n_received += 1
         if self.n_received > self.n_accepted:
             self.n_accepted += 1
@@ -122,12 +125,12 @@ class _Worker:
     silent_seconds: float = 0.0
 
     def send(self, jobs: Iterable[_Job]) -> None:
-        """Send jobs; if the process was killed, this is detected when it does not answer."""
+        """Send jobs to the process; if the process was killed, this is detected later."""
         with suppress(OSError):
             self.connection.send([job.index for job in jobs])
 
     def current_job(self) -> _Job:
-        """Return the job that the process decodes; its messages of earlier jobs can be unsent."""
+        """Return the job that the process decodes; messages of earlier jobs may not be sent yet."""
         current = self.buffer.current_task
         return next((job for job in self.jobs if job.index == current), self.jobs[0])
 
@@ -152,7 +155,7 @@ class _DecodingPool(Generic[Task, Message]):
     def messages(
         self, index: int, message_of_killed: Callable[[Task, str], Message]
     ) -> Iterator[Message]:
-        """Yield the messages of a task, which is the first one that is not delivered."""
+        """Yield the messages of a task, which is the first task that is not delivered."""
         self._start_jobs()
         job = self._jobs[index]
         while job.received or not job.is_finished:
@@ -175,7 +178,7 @@ class _DecodingPool(Generic[Task, Message]):
             worker.connection.close()
 
     def _start_jobs(self) -> None:
-        """Send tasks to the worker processes with the fewest unfinished tasks, many at once."""
+        """Send many tasks at once to the worker processes with the fewest unfinished tasks."""
         if 2 * len(self._jobs) > self._max_pending:
             return
         new_jobs: dict[int, list[_Job]] = defaultdict(list)
@@ -191,7 +194,7 @@ class _DecodingPool(Generic[Task, Message]):
             self._workers[number].send(jobs)
 
     def _receive(self) -> None:
-        """Wait at most ``POLL_SECONDS`` for messages; replace workers that end or do not answer."""
+        """Wait at most ``POLL_SECONDS`` for messages; replace workers that end or time out."""
         awaited = {
             worker.connection: worker
             for worker in self._workers

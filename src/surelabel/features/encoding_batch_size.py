@@ -1,4 +1,4 @@
-"""Number of images that an encoder processes at once."""
+"""Compute the number of images that an encoder processes at once."""
 
 import warnings
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from surelabel.features.gpu_memory import (
 
 MAX_IMAGES = 64
 MAX_GPU_IMAGES = 256
-MAX_FLOPS = 4e11  # of a batch: 4 to 15 seconds on one CPU core
+MAX_FLOPS = 4e11  # operations of a batch, which take 4 to 15 seconds on one CPU core
 PATCH_PIXELS = 16**2
 
 _gpu_batch_sizes: dict[tuple[str, torch.device], int] = {}  # constant during a process
@@ -33,13 +33,13 @@ def encoding_batch_size(encoder: Encoder) -> int:
     On a CPU, a forward pass takes less than about 15 seconds with one core, because features can be
     written to the cache only between two passes. The floating-point operations of an image are
     estimated as 2 per parameter of the image encoder and patch of 16 by 16 pixels. ViT-B/16 at 224
-    pixels has batches of 11 images, ViT-L/14 at 336 pixels of 1 image, and small encoders of 64.
-    The number does not depend on the number of CPU cores or the time, so that features do not
-    differ in their last digits between runs.
+    pixels has batches of 11 images, ViT-L/14 at 336 pixels has batches of 1 image, and small
+    encoders have batches of 64 images. The number does not depend on the number of CPU cores or the
+    time, so that features do not differ in their last digits between runs.
 
-    On a CUDA device, batches have the largest power of two of images, at most 256, that fits into
-    80 % of the free memory. The memory of an image is measured once in a process. On other devices,
-    every encoder has batches of 64 images.
+    On a CUDA device, the number is the largest power of two, at most 256, for which the images fit
+    into 80 % of the free memory. The memory of an image is measured once in a process. On other
+    devices, every encoder has batches of 64 images.
     """
     flops_per_patch = 2 * encoder.n_image_parameters  # raises an error if there are no images
     if encoder.device.type == "cuda":
@@ -70,10 +70,10 @@ def _gpu_batch_size(encoder: Encoder) -> int:
 def encode_within_memory(
     encode: Callable[[Tensor], Float16Array], pixels: Tensor, *, fingerprint: str, kind: str
 ) -> Float16Array:
-    """Return the features of images; if memory is exhausted, with halved batches.
+    """Return the features of images; halve the batch size if memory is exhausted.
 
-    Later batches of the process are divided too. Features of divided batches can differ in their
-    last digits.
+    The smaller batch size also applies to later batches of the process. Features of smaller batches
+    can differ in their last digits.
 
     Args:
         encode: Function from pixels to features, ``(n, …)``.

@@ -1,4 +1,4 @@
-"""Kinds of image features and the encoder methods that compute these features."""
+"""Compute image features of a kind with the encoder method for this kind."""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""Packing of encoder features into one fp16 array per image for the cache, and unpacking."""
+"""Pack encoder features into one fp16 array per image for the cache, and unpack the features."""
 
 import math
 
@@ -18,14 +18,14 @@ KINDS_WITH_GRID = (
     "attentive",
     "multi_layer",
     "trunk",
-)  # flat arrays of several tensors that start with the grid
+)  # kinds that are packed as flat arrays of several tensors, after the grid
 
 
 def pack_features(kind: str, features: Features) -> Float16Array:
     """Pack the features of n images into one fp16 array per image.
 
     Returns:
-        Arrays of shape ``(n, 1 + p, d)`` with the pooled vector and the p patch vectors of each
+        Array of shape ``(n, 1 + p, d)`` with the pooled vector and the p patch vectors of each
         image. If the kind has tensors of several shapes, all values of an image are in one row,
         ``(n, number of values)``.
 
@@ -92,7 +92,7 @@ def _is_packed_with_grid(kind: str) -> bool:
 def _unpack_ladder_features(
     pooled: Tensor, values: Tensor, grid: tuple[int, int], *, depth: int
 ) -> Features:
-    """Split the tokens into the class and p patch tokens of a layer, and ``self_aware_sum``."""
+    """Split packed tokens into the class and patch tokens of a layer, and ``self_aware_sum``."""
     p = grid[0] * grid[1]
     tokens = values.unflatten(1, (1 + 2 * p, -1))
     layer_tokens, self_aware_sum = tokens.split([1 + p, p], dim=1)

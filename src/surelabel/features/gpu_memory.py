@@ -1,4 +1,4 @@
-"""Batch sizes that fit into the free memory of a GPU, from the measured memory of two batches."""
+"""Compute the batch size that fits into the free memory of a GPU, from measurements of batches."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ import torch
 
 from surelabel.errors import InputError
 
-FREE_MEMORY_SHARE = 0.8  # of the free memory; the rest is for fragments and other programs
-PROBED_IMAGES = 4  # images of the smaller measured batch; the larger one has twice as many
+FREE_MEMORY_SHARE = 0.8  # the rest of the free memory is for fragments and other programs
+PROBED_IMAGES = 4  # images of the smaller measured batch; the larger batch has twice as many
 
 
 @dataclass(frozen=True)
 class GpuMemoryUse:
-    """Memory that a forward pass needs, with its gradients, if there are any.
+    """Memory that a forward pass needs, including gradients if they are computed.
 
     Attributes:
         fixed_bytes: Bytes that do not depend on the number of images, >= 0.
@@ -25,12 +25,12 @@ class GpuMemoryUse:
 
 
 def batch_size_of_free_memory(free_bytes: float, use: GpuMemoryUse, *, max_images: int) -> int:
-    """Return the largest power of two of images whose memory is at most 80 % of the free memory.
+    """Return the largest power of two whose batch needs at most 80 % of the free memory.
 
     Args:
         free_bytes: Free memory in bytes.
         use: Memory of a batch.
-        max_images: Largest result, >= 1. A result below it is a power of two.
+        max_images: Largest result, >= 1. Every smaller result is a power of two.
 
     Raises:
         InputError: If ``max_images`` is below 1.
@@ -51,7 +51,7 @@ def batch_size_of_free_memory(free_bytes: float, use: GpuMemoryUse, *, max_image
 
 
 def memory_use_of_batches(smaller_bytes: float, larger_bytes: float) -> GpuMemoryUse:
-    """Return the memory of batches from that of a batch of 4 images and a batch of 8 images.
+    """Return the memory use of batches, given the memory of a batch of 4 and a batch of 8 images.
 
     Example:
         >>> memory_use_of_batches(300, 500)
@@ -84,6 +84,6 @@ def measure_gpu_memory(compute: Callable[[int], object], device: torch.device) -
 
 
 def free_gpu_memory(device: torch.device) -> int:
-    """Return the free memory of a GPU in bytes, with the unused memory of PyTorch."""
+    """Return the free memory of a GPU in bytes, including memory that PyTorch does not use."""
     free, _ = torch.cuda.mem_get_info(device)
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

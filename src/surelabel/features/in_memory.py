@@ -1,4 +1,4 @@
-"""Features of images in memory: PIL images or the bytes of image files, without the cache."""
+"""Compute features of images in memory (PIL images or bytes of files), without the cache."""
 
 import time
 from collections.abc import Sequence
@@ -44,7 +44,8 @@ def encode_images_in_memory(
     Raises:
         InputError: If ``images`` is empty.
         DataError: If no image can be decoded, or if ``strict`` is True and an image cannot be
-            decoded. The message contains the row number and the reason of each such image.
+            decoded. The message contains the row number and the reason for each image that cannot
+            be decoded.
     """
     if not images:
         raise InputError("images must have at least one image; got none. Give at least one image.")

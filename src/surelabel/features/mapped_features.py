@@ -1,4 +1,4 @@
-"""Dense features of many images in temporary files, which are read batch by batch."""
+"""Store dense features of many images in temporary files, and read the features batch by batch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -30,14 +30,14 @@ class FeatureRows(Protocol):
         """Return the features of the images in ``rows``, in float32."""
 
     def subset(self, rows: Tensor) -> Self:
-        """Return the features of the images in ``rows``, without reading them."""
+        """Return the features of the images in ``rows``, without reading values from the files."""
 
 
 @dataclass(frozen=True)
 class MappedFeatures:
     """Features of n images in temporary files.
 
-    Dense features are stored in fp16, as in the feature cache, which loses no digit.
+    Dense features are stored in fp16, as in the feature cache, so that no digits are lost.
 
     Attributes:
         stored: Features of all images of the files. Only ``pooled`` and ``attention`` are in
@@ -50,7 +50,7 @@ class MappedFeatures:
 
     @property
     def pooled(self) -> Tensor:
-        """Pooled vectors in float32, ``(n, d)``."""
+        """Return the pooled vectors in float32, ``(n, d)``."""
         pooled = self.stored.pooled
         is_whole = torch.equal(self.rows, torch.arange(len(pooled)))
         return pooled if is_whole else pooled[self.rows]
@@ -61,15 +61,15 @@ class MappedFeatures:
         return _map_feature_tensors(self.stored, lambda _, tensor: tensor[indices].float())
 
     def subset(self, rows: Tensor) -> "MappedFeatures":
-        """Return the features of the images in ``rows``, without reading them."""
+        """Return the features of the images in ``rows``, without reading values from the files."""
         return replace(self, rows=self.rows[rows])
 
 
 class MappedFeatureWriter:
-    """Writer of the features of images, block by block.
+    """Writer that stores the features of images block by block.
 
     Args:
-        n_images: Largest number of images.
+        n_images: Maximum number of images.
         folder: Folder on the disk for the temporary files, as for
             :func:`surelabel.mapped_arrays.mapped_zeros`.
     """
@@ -80,7 +80,7 @@ class MappedFeatureWriter:
         self._n_written = 0
 
     def append(self, features: Features) -> None:
-        """Write the features of a block of images, which have the shapes of the first block.
+        """Write the features of a block of images, with the kinds and shapes of the first block.
 
         Raises:
             DataError: If the disk is full.
@@ -107,7 +107,7 @@ class MappedFeatureWriter:
 
 
 def mapped_feature_bytes(features: Features) -> int:
-    """Return the bytes of an image in the temporary files of :class:`MappedFeatures`."""
+    """Return the number of bytes of an image in the files of :class:`MappedFeatures`."""
     return sum(
         tensor[0].numel() * (4 if part in FLOAT32_PARTS else 2)
         for part, tensor in _feature_tensors(features).items()
@@ -120,7 +120,7 @@ def has_dense_features(features: Features) -> bool:
 
 
 def _feature_tensors(features: Features) -> dict[str, Tensor]:
-    """Return all tensors of features by the name of their part; those of a layer have its index."""
+    """Return all tensors of features by part name; the name for a layer contains its index."""
     tensors: dict[str, Tensor] = {}
     for part in (f.name for f in fields(features)):
         value = getattr(features, part)

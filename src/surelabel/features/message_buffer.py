@@ -1,4 +1,4 @@
-"""Shared memory for the arrays in the messages of a worker process."""
+"""Transfer the arrays in the messages of a worker process through shared memory."""
 
 import mmap
 import pickle
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-BUFFER_BYTES = 32 * 2**20  # memory is only taken for the part that is used
+BUFFER_BYTES = 32 * 2**20  # memory is allocated only for the part that is used
 ALIGNMENT = 64  # bytes; the first 64 bytes are the header
 
 
@@ -15,8 +15,8 @@ class PackedMessage(NamedTuple):
 
     Attributes:
         pickled: The pickled message, without the arrays that are in the buffer.
-        spans: First and last position of each array in the buffer, in bytes. If there are none, the
-            arrays are part of ``pickled``.
+        spans: Start and end of each array in the buffer, in bytes. If the list is empty, the arrays
+            are part of ``pickled``.
     """
 
     pickled: bytes
@@ -26,11 +26,12 @@ class PackedMessage(NamedTuple):
 class MessageBuffer:
     """Shared memory, into which a worker process copies the arrays of its messages.
 
-    The memory is an anonymous mapping, which a forked process inherits. It has no name, so it
-    remains in no case when its processes have ended. The size of ``/dev/shm``, which is small in
-    containers, does not limit it. If a message does not fit into the remaining part of the buffer,
-    its arrays are sent through the pipe, which waits until the main process receives them. The
-    whole buffer is free again as soon as the main process has received all messages in it.
+    The memory is an anonymous mapping, which a forked process inherits. The mapping has no name, so
+    that it is released when its processes end. The size of ``/dev/shm``, which is small in
+    containers, does not limit the mapping. If a message does not fit into the remaining part of the
+    buffer, its arrays are sent through the pipe, and the worker process waits until the main
+    process receives them. The whole buffer is free again as soon as the main process has received
+    all messages in the buffer.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class MessageBuffer:
 
     @property
     def current_task(self) -> int:
-        """Index of the task that the worker process decodes; -1 before the first task."""
+        """Return the index of the current task of the worker process, -1 before the first task."""
         return int(self._current_task[0])
 
     @current_task.setter

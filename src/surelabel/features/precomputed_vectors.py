@@ -1,4 +1,4 @@
-"""Normalization of precomputed feature vectors, which replace image files."""
+"""Normalize precomputed feature vectors, which replace image files."""
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,11 @@ def normalize_precomputed_vectors(
     Args:
         vectors: Finite feature vectors, ``(n, d)``, n >= 1.
         width: Expected width d of the vectors.
-        normalization: Normalization of the vectors; by default, to unit length.
+        normalization: Normalization of the vectors. By default, vectors are scaled to unit length.
 
     Raises:
         InputError: If the width of the vectors differs from ``width``, or if there are no rows.
-            Also if all values of a row are 0, and the vectors are scaled to unit length.
+            If the vectors are scaled to unit length, and all values of a row are 0.
     """
     if not len(vectors):
         raise InputError("features must have at least one row; got none.")

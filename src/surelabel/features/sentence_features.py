@@ -1,4 +1,4 @@
-"""Features of sentences and of their tokens, packed without padding."""
+"""Compute features of sentences and of their tokens, packed without padding."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -65,7 +65,7 @@ def encode_sentence_features(
     Args:
         encoder: Encoder with a text tower.
         sentences: Sentences, length s, at least one.
-        progress: Function called with the number of encoded sentences and the number of all.
+        progress: Function called with the number of encoded sentences and of all sentences.
 
     Raises:
         ConfigError: If the encoder has no text tower of open_clip.
@@ -98,7 +98,7 @@ def encode_sentence_block_features(
     )
     if not packed.tokens.isfinite().all():
         raise InputError(
-            f"The tokens in front of the last {depth} text blocks of {encoder.name} must be "
+            f"The input tokens of the last {depth} text blocks of {encoder.name} must be "
             "numbers below 65,504; got larger values. Use another number of blocks."
         )
     return replace(packed, layer=layer)

@@ -1,4 +1,4 @@
-"""Text features of labels, cached on disk by encoder, prompt templates and label."""
+"""Cache text features of labels on disk, by encoder, prompt templates and label."""
 
 import logging
 from collections.abc import Sequence

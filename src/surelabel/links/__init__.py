@@ -1,4 +1,4 @@
-"""Table of links, which convert the scores of a head to log-odds.
+"""Define the table of links, which convert the scores of a head to log-odds.
 
 Each entry of ``LINKS`` is a function ``link(*, settings)`` that returns a link. A link converts
 scores to unclipped log-odds with ``log_odds(scores)``, and to log-odds clipped to [-40, 40] with

@@ -1,4 +1,4 @@
-"""Link of scaled cosines of an encoder that was trained with the sigmoid loss."""
+"""Convert scaled cosines of an encoder that was trained with the sigmoid loss to log-odds."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Link of the focal and asymmetric losses, which converts their scores to log-odds."""
+"""Convert scores of heads that were trained with the focal or asymmetric loss to log-odds."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from surelabel.errors import ConfigError
 from surelabel.links.conversion.numpy_conversion import apply_with_numpy_conversion
 from surelabel.links.interface import ArrayOrTensor
 
-SCORE_LIMIT = 60.0  # all logits are clipped beyond it; its exp does not overflow float32
+SCORE_LIMIT = 60.0  # larger scores have clipped logits; exp(60) does not overflow float32
 BISECTION_STEPS = 64  # 120 / 2^64 is below the spacing of float64 numbers
 SERIES_LIMIT = 1e-4  # for smaller z, log(1 - z) / z is a series, exact to 1e-12
 

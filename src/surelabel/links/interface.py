@@ -1,4 +1,4 @@
-"""Interface of a link, the map between the scores of a head and log-odds."""
+"""Define the interface of a link, the map between the scores of a head and log-odds."""
 
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -9,7 +9,7 @@ ArrayOrTensor = TypeVar("ArrayOrTensor", Tensor, npt.NDArray[Any])
 
 
 class Link(Protocol):
-    """A map from each score to its log-odds, which has no fitted parameters.
+    """Map each score to its log-odds, without fitted parameters.
 
     The log-odds do not decrease if the score increases.
 

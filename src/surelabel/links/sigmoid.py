@@ -1,4 +1,4 @@
-"""Link of a head whose scores are log-odds."""
+"""Define the link of a head whose scores are log-odds."""
 
 from dataclasses import dataclass
 from typing import ClassVar

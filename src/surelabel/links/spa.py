@@ -1,4 +1,4 @@
-"""Link of the strictly proper asymmetric loss."""
+"""Convert scores of heads trained with the strictly proper asymmetric loss to log-odds."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from surelabel.links.interface import ArrayOrTensor
 
 SCORE_LIMIT = 1e30  # scores are clipped to it, so that log-odds do not overflow float32
 SETTING_LIMIT = 1e6  # largest setting; its inverse is the smallest scale and slope
-MAX_STEPS = 80  # of Newton's method or bisection
+MAX_STEPS = 80  # limit of the steps of Newton's method and bisection
 
 
 @dataclass(frozen=True, kw_only=True)

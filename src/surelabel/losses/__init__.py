@@ -1,10 +1,11 @@
-"""Tables of loss functions, and table of the link of each loss.
+"""Define the tables of loss functions, and the table of the link of each loss.
 
-A loss in ``LOSSES`` is called as ``loss(scores, targets, *, settings)``. It returns one loss value
+A loss in ``LOSSES`` is called as ``loss(scores, targets, *, settings)``. The loss returns one value
 for each of ``n`` images and ``c`` labels, ``(n, c)``.
 
 A loss in ``SET_LOSSES`` compares scores with each other and therefore needs the mask of known
-targets. It is called as ``loss(scores, targets, known, *, settings)`` and returns a scalar.
+targets. Such a loss is called as ``loss(scores, targets, known, *, settings)`` and returns a
+scalar.
 
 ``LINK_OF_LOSS[name](**settings)`` returns the link that converts the scores of a head to log-odds.
 The head must have been trained with the loss ``name`` and the same settings. If no link can convert

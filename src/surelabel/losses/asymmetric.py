@@ -1,4 +1,4 @@
-"""Asymmetric loss for multi-label classification; the focal loss is a special case."""
+"""Compute the asymmetric loss for multi-label classification; a special case is the focal loss."""
 
 import torch
 import torch.nn.functional as F
@@ -24,13 +24,13 @@ def asymmetric(
         negative: -u^gamma_neg · log(1 - u)            u = max(q - clip, 0)
         loss:     y · positive + (1 - y) · negative
 
-    where y is the target. The scores are not log-odds. To convert scores to log-odds, use
-    ``links.Focal`` with the same settings. If ``gamma_pos`` equals ``gamma_neg`` and ``clip`` is 0,
-    the asymmetric loss equals the focal loss.
+    In these formulas, y is the target. The scores are not log-odds. To convert scores to log-odds,
+    use ``links.Focal`` with the same settings. If ``gamma_pos`` equals ``gamma_neg`` and ``clip``
+    is 0, the asymmetric loss equals the focal loss.
 
     Args:
         scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        targets: Targets in [0, 1], where 1 is positive, ``(n, c)``.
         gamma_pos: Focusing parameter (exponent) of positives (gamma+), >= 0.
         gamma_neg: Focusing parameter (exponent) of negatives (gamma-), >= 0.
         clip: Threshold (m), in [0, 1). If sigmoid(score) is at most ``clip``, the loss of a

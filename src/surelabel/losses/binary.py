@@ -1,4 +1,4 @@
-"""Binary cross-entropy with logits."""
+"""Compute the binary cross-entropy with logits."""
 
 import torch
 import torch.nn.functional as F
@@ -12,11 +12,11 @@ def binary(scores: Tensor, targets: Tensor) -> Tensor:
 
         -y · log(p) - (1 - y) · log(1 - p),   p = sigmoid(score)
 
-    where y is the target.
+    In this formula, y is the target.
 
     Args:
         scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        targets: Targets in [0, 1], where 1 is positive, ``(n, c)``.
 
     Returns:
         Loss of each label in nats, ``(n, c)``, without reduction. The type is float32, or float64

@@ -1,4 +1,4 @@
-"""Contrastive loss of pairs: InfoNCE from images to texts and from texts to images."""
+"""Compute the contrastive loss of pairs: InfoNCE from images to texts and from texts to images."""
 
 from torch import Tensor
 
@@ -16,7 +16,7 @@ def contrastive(
 
     Args:
         scores: Finite scores of ``n`` images and ``c`` texts or labels, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        targets: Targets in [0, 1], where 1 is positive, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature: Divisor of the scores (tau), in [1e-6, 1e6].
 

@@ -1,4 +1,4 @@
-"""Focal loss with separate focusing parameters for positives and negatives."""
+"""Compute the focal loss with separate focusing parameters for positives and negatives."""
 
 from torch import Tensor
 
@@ -21,12 +21,12 @@ def focal(
         negative: -q^gamma_neg · log(1 - q)
         loss:     y · positive + (1 - y) · negative
 
-    where y is the target. The scores are not log-odds. To convert scores to log-odds, use
-    ``focal_loss_link`` with the same settings. The loss equals ``asymmetric`` with ``clip=0``.
+    In these formulas, y is the target. The scores are not log-odds. To convert scores to log-odds,
+    use ``focal_loss_link`` with the same settings. The loss equals ``asymmetric`` with ``clip=0``.
 
     Args:
         scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        targets: Targets in [0, 1], where 1 is positive, ``(n, c)``.
         gamma_pos: Focusing parameter (exponent) of positives (gamma+), >= 0.
         gamma_neg: Focusing parameter (exponent) of negatives (gamma-), >= 0.
         variant: "paper" propagates the gradient through the focusing weights (1 - q)^gamma_pos and

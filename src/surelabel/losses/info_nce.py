@@ -1,4 +1,4 @@
-"""InfoNCE loss with several positives: softmax cross-entropy over the labels of each image."""
+"""Compute InfoNCE with several positives, a softmax cross-entropy over the labels of each image."""
 
 import math
 
@@ -18,15 +18,15 @@ def info_nce(scores: Tensor, targets: Tensor, known: Tensor, *, temperature: flo
         loss of an image:  -Σ y · log(q) / Σ y,   q = softmax of score / T over known labels
         loss:              mean over images with a positive
 
-    where y is the target, T is the temperature, and the sums are over the known labels of the
-    image. The gradient of the loss of an image is (q - y / Σ y) / T, so at the minimum all
+    In these formulas, y is the target, T is the temperature, and the sums are over the known labels
+    of the image. The gradient of the loss of an image is (q - y / Σ y) / T, so at the minimum all
     positives of an image have equal scores. A constant added to all scores of an image does not
     change the loss, so no link converts the scores to log-odds. In contrast to ``info_nce``,
     ``multi_matching`` computes one softmax over all images of a batch.
 
     Args:
         scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        targets: Targets in [0, 1], where 1 is positive, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature: Divisor of the scores (tau), in [1e-6, 1e6].
 

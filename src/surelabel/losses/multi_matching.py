@@ -1,4 +1,4 @@
-"""Multi-matching contrastive loss: one softmax over all labels of all images of a batch."""
+"""Compute the multi-matching contrastive loss, with one softmax over a whole batch."""
 
 from torch import Tensor
 
@@ -13,15 +13,15 @@ def multi_matching(
 
         loss: -Σ y · log(q) / Σ y     q = softmax of score / T over all known labels of all images
 
-    where y is the target, T is the temperature, and the sums are over all known labels of all
-    images. The gradient is (q - y / Σ y) / T, and its sum over the batch is 0. A constant added to
-    all scores does not change the loss, so no link converts the scores to log-odds. The loss
-    increases with the logarithm of the batch size. In contrast to ``multi_matching``, ``info_nce``
-    computes one softmax per image.
+    In this formula, y is the target, T is the temperature, and the sums are over all known labels
+    of all images. The gradient is (q - y / Σ y) / T, and its sum over the batch is 0. A constant
+    added to all scores does not change the loss, so no link converts the scores to log-odds. The
+    loss increases with the logarithm of the batch size. In contrast to ``multi_matching``,
+    ``info_nce`` computes one softmax per image.
 
     Args:
         scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        targets: Targets in [0, 1], where 1 is positive, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature: Divisor of the scores (tau), in [1e-6, 1e6].
 

@@ -1,4 +1,4 @@
-"""Pairwise ranking loss with a margin between the positives and negatives of an image."""
+"""Compute a pairwise ranking loss with a margin between positives and negatives of an image."""
 
 import math
 
@@ -18,13 +18,13 @@ def ranking(
         loss of an image: Σ over t != s of  y_t · (1 - y_s) · max(0, margin - scale · (x_t - x_s))
         loss:             mean over images
 
-    where y_t is the target and x_t is the score of label t, and the sum is over all pairs of known
-    labels t and s. A constant added to all scores of an image does not change the loss, so no link
-    converts the scores to log-odds.
+    In these formulas, y_t is the target and x_t is the score of label t, and the sum is over all
+    pairs of known labels t and s. A constant added to all scores of an image does not change the
+    loss, so no link converts the scores to log-odds.
 
     Args:
         scores: Finite scores (x) of ``n`` images and ``c`` labels, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        targets: Targets in [0, 1], where 1 is positive, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         margin: Smallest scaled score difference at which the loss of a pair is 0 (m), >= 0.
         scale: Factor of the scores (s), > 0.

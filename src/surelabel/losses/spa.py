@@ -1,4 +1,4 @@
-"""Strictly proper asymmetric (SPA) loss for multi-label classification."""
+"""Compute the strictly proper asymmetric (SPA) loss for multi-label classification."""
 
 import torch
 import torch.nn.functional as F
@@ -26,14 +26,14 @@ def spa(
         negative: softplus(k_neg · (score - b_neg)) / zeta_neg
         loss:     y · positive + (1 - y) · negative
 
-    where y is the target. The scores are not log-odds. To convert scores to log-odds, use
-    ``links.SPA`` with the same settings. The gradient is (p - y) times a positive weight, where p
-    is the probability that is computed with ``links.SPA``. Therefore the expected loss is minimal
+    In these formulas, y is the target. The scores are not log-odds. To convert scores to log-odds,
+    use ``links.SPA`` with the same settings. The gradient is (p - y) times a positive weight, where
+    p is the probability that is computed with ``links.SPA``. Therefore the expected loss is minimal
     if p equals the true probability.
 
     Args:
         scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        targets: Targets in [0, 1], where 1 is positive, ``(n, c)``.
         zeta_pos: Divisor of the loss of positives (zeta+), in [1e-6, 1e6].
         k_pos: Factor of the score in the loss of positives (k+), in [1e-6, 1e6].
         b_pos: Offset of the score in the loss of positives (b+), in [-1e6, 1e6].

@@ -1,4 +1,4 @@
-"""Two-way loss, which ranks positives above negatives within each image and within each label."""
+"""Compute the two-way loss, which ranks positives above negatives per image and per label."""
 
 import math
 
@@ -24,14 +24,14 @@ def two_way(
             softplus(T- · log Σ (1 - y) · exp(score / T-) + T+ · log Σ y · exp(-score / T+))
         loss: mean over labels with a positive + mean over images with a positive
 
-    where y is the target, T+ is the temperature of positives, T- is the temperature of negatives,
-    and the sums are over the known targets of the row or column. A constant added to all scores
-    does not change the loss, so no link converts the scores to log-odds. The loss depends on the
-    batch size.
+    In these formulas, y is the target, T+ is the temperature of positives, and T- is the
+    temperature of negatives. The sums are over the known targets of the row or column. A constant
+    added to all scores does not change the loss, so no link converts the scores to log-odds. The
+    loss depends on the batch size.
 
     Args:
         scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        targets: Targets in [0, 1], where 1 is positive, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature_pos: Temperature of the soft minimum over positives (T_p), > 0.
         temperature_neg: Temperature of the soft maximum over negatives (T_n), > 0.

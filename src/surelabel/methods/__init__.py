@@ -1,4 +1,4 @@
-"""Methods: PyTorch modules that compute the scores of labels from the features of images.
+"""Define the methods, PyTorch modules that compute the scores of labels from features of images.
 
 Each method is constructed by ``method(encoder, names, *, settings)``. To add a method, add one line
 to ``METHODS``. The keys of ``SCORE_DOMAINS`` are the values of the setting ``domain`` of

@@ -1,4 +1,4 @@
-"""CLIP-Adapter: a small residual network on frozen image vectors."""
+"""Score labels with CLIP-Adapter, a small residual network on frozen image vectors."""
 
 from collections.abc import Sequence
 
@@ -35,12 +35,12 @@ class ClipAdapter(Method):
 
     Source:
         Gao et al., CLIP-Adapter: Better Vision-Language Models with Feature Adapters, IJCV 2024,
-        arXiv:2110.04544; only the visual adapter.
+        arXiv:2110.04544 (visual adapter only).
 
     Differs:
         The paper computes a softmax over the labels; here each label has a separate score, because
-        images have several labels. All labels share the scale a and the bias b; with a proper loss,
-        their training calibrates the scores. The text adapter of the paper is omitted.
+        images have several labels. All labels share the scale a and the bias b. If the loss is
+        proper, training a and b calibrates the scores. The text adapter of the paper is omitted.
     """
 
     learns_from = "labels"

@@ -1,4 +1,4 @@
-"""CoCoOp: a learned context that is shifted by a vector computed from the image."""
+"""Score labels with CoCoOp, whose learned context is shifted by a function of the image vector."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from surelabel.methods.text_scoring.score_level import ScoreLevel
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
-IMAGES_PER_CHUNK = 32  # whose text vectors are in memory at once outside training
+IMAGES_PER_CHUNK = 32  # images whose text vectors are in memory at once outside training
 
 
 class CoCoOp(Method):
@@ -39,7 +39,8 @@ class CoCoOp(Method):
         initial_context: Words whose token embeddings initialize the context, such as "a photo of
             a". If empty, the context vectors are random.
         context_length: Number of context vectors that are initialized at random, >= 1. If None, the
-            context is initialized by ``initial_context``, or has 16 vectors if this is empty.
+            context is initialized by ``initial_context``, or has 16 vectors if ``initial_context``
+            is empty.
         reduction: Width of the image vectors divided by the width of the hidden layer, >= 1.
 
     Raises:
@@ -51,16 +52,17 @@ class CoCoOp(Method):
         arXiv:2203.05557.
 
     Differs:
-        As for ``coop``. The authors train with one image per batch; here a batch has several
-        images, as regularizers that compare images require. The last layer starts at zero instead
-        of at random values, so that training starts at the scores of the initial context. The
-        authors initialize the context by "a photo of a".
+        The differences of ``coop`` also apply. The authors train with one image per batch; here a
+        batch has several images, because some regularizers compare images. The last layer of the
+        image network is initialized to zero instead of random values, so that training starts with
+        the scores of the initial context. The authors initialize the context by "a photo of a".
 
-        The pairs below are the mAP of the first 40 labels and of the others, on the validation
-        images of scenes-80, as for ``coop``, with 5 epochs. With tiny-vit and tiny-rn, zero-shot
-        has 53.4, 49.3 and 52.7, 49.5. The default has 53.8, 48.3 and 53.4, 48.5. With "a photo of
-        a", the mAP is 53.5, 49.0 and 52.6, 49.4. At a learning rate of 0.005, it is 53.4, 48.2 with
-        tiny-vit.
+        Each pair a/b is the mAP of the first 40 labels (a) and of the other labels (b) on the
+        validation images of scenes-80. Fits have 5 epochs, and are otherwise those of ``coop``.
+        Zero-shot scores have 53.4/49.3 with tiny-vit and 52.7/49.5 with tiny-rn, and the default
+        has 53.8/48.3 and 53.4/48.5, respectively. If the context is initialized by "a photo of a",
+        the mAP is 53.5/49.0 with tiny-vit and 52.6/49.4 with tiny-rn. With tiny-vit at a learning
+        rate of 0.005, it is 53.4/48.2.
     """
 
     learns_from = "labels"
@@ -121,16 +123,16 @@ class CoCoOp(Method):
         return torch.cat(rows)
 
     def tuned_texts(self) -> Tensor:
-        """Return unit vectors of the labels with the context of no image, ``(c, d)``.
+        """Return unit vectors of the labels with the unshifted context, ``(c, d)``.
 
-        The shift of the context by the image is left out.
+        The unshifted context does not depend on an image.
         """
         texts: Tensor = self.context()
         return texts
 
     def encode_words(self, words: Sequence[str]) -> Tensor:
-        """Return unit vectors of words, ``(k, d)``, with the learned context.
+        """Return unit vectors of words, ``(k, d)``, with the unshifted context.
 
-        The shift of the context by the image is left out.
+        The unshifted context does not depend on an image.
         """
         return self.context.encode_words(words)

@@ -1,4 +1,4 @@
-"""CoOp: context optimization, learned vectors in place of the words before the label."""
+"""Score labels with CoOp, which learns vectors in place of the words before the label."""
 
 from collections.abc import Sequence
 
@@ -25,8 +25,8 @@ class CoOp(Method):
     scale and b a learned bias, which all labels share. If the context is initialized by "a photo of
     a", training starts at the zero-shot scores.
 
-    Images are not encoded again in training, because only the text tower comes after the learned
-    vectors.
+    Images are not encoded again in training, because the learned vectors are inputs of the text
+    tower only.
 
     Args:
         encoder: Encoder of images and texts.
@@ -35,7 +35,8 @@ class CoOp(Method):
         initial_context: Words whose token embeddings initialize the context, such as "a photo of
             a". If empty, the context vectors are random.
         context_length: Number of context vectors that are initialized at random, >= 1. If None, the
-            context is initialized by ``initial_context``, or has 16 vectors if this is empty.
+            context is initialized by ``initial_context``, or has 16 vectors if ``initial_context``
+            is empty.
         class_specific: Whether each label has its own context. Other labels then need another fit.
 
     Raises:
@@ -49,16 +50,19 @@ class CoOp(Method):
         The paper computes a softmax over the labels; here each label has a separate score, because
         images have several labels. The term of the reference list, a and b are ours: without a
         bias, the sigmoid of a scaled cosine is about 1 for every label. The authors augment images
-        and train with SGD at a learning rate of 0.002; here it is AdamW at 0.01.
+        and train with SGD at a learning rate of 0.002; here the optimizer is AdamW with a learning
+        rate of 0.01.
 
-        The pairs below are the mAP of the first 40 labels and of the others, on the validation
-        images of scenes-80. Fits have 20 epochs on the first 40 labels with 16 images each (mean of
-        two seeds). With tiny-vit and tiny-rn, zero-shot has 53.4, 49.3 and 52.7, 49.5. The default
-        has 54.3, 47.8 and 54.7, 47.7: labels of the fit gain, and other labels lose. With 8 random
-        vectors, the mAP is 52.9, 48.4 and 53.0, 49.7; with 24, 53.6, 45.0 and 55.2, 40.2. At a
-        learning rate of 0.005, it is 53.8, 46.9 and 55.0, 46.4, and at 0.02, 53.6, 47.3 and 54.3,
-        47.6. If the context is initialized by "a photo of a", it stays near zero-shot: 53.5, 49.2
-        with tiny-vit at 0.002, and 52.9, 49.5 with tiny-rn at 0.01.
+        Each pair a/b is the mAP of the first 40 labels (a) and of the other labels (b) on the
+        validation images of scenes-80. Fits have 20 epochs on the first 40 labels with 16 images
+        each (mean of two seeds). Zero-shot scores have 53.4/49.3 with tiny-vit and 52.7/49.5 with
+        tiny-rn; all further pairs have this order. The default has 54.3/47.8 and 54.7/47.7: the mAP
+        of labels of the fit rises, and that of other labels falls. With 8 random vectors, the mAP
+        is 52.9/48.4 with tiny-vit and 53.0/49.7 with tiny-rn; with 24 random vectors, it is
+        53.6/45.0 and 55.2/40.2. At a learning rate of 0.005, the mAP is 53.8/46.9 and 55.0/46.4; at
+        a learning rate of 0.02, it is 53.6/47.3 and 54.3/47.6. If the context is initialized by "a
+        photo of a", the mAP stays near that of zero-shot scores. It is 53.5/49.2 with tiny-vit at a
+        learning rate of 0.002, and 52.9/49.5 with tiny-rn at 0.01.
     """
 
     learns_from = "labels"

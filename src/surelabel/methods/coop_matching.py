@@ -1,4 +1,4 @@
-"""CoOp with matching: a learned context, and regions that are matched to labels by transport."""
+"""Score labels with CoOp and with image regions that optimal transport matches to the labels."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,12 +27,13 @@ class CoOpMatching(CoOp):
         score = a · (s_image + Σ_r w_rc · s_r) / 2 + b
 
     x_r are the vector of the whole image and the patch vectors of self-aware attention. t_c, t_q,
-    tau, a and b are those of ``coop``. w_rc is the fraction of region r in the column of label c in
-    the plan of entropic optimal transport between regions and labels; see ``RegionMatching``. In
-    training, a penalty pulls the columns of the positive labels towards a teacher plan, which is
-    computed with the frozen texts. No gradient is propagated through the plan.
+    tau, a and b are those of ``coop``. The plan of entropic optimal transport between regions and
+    labels has one column for each label. w_rc is the fraction of region r in the column of label c;
+    see ``RegionMatching``. In training, the columns of the positive labels are regularized towards
+    a teacher plan, which is computed with the frozen texts. No gradient is propagated through the
+    plan.
 
-    The plan is computed for the labels of the fit. It is extended to a new label by
+    The plan is computed for the labels of the fit. The plan is extended to a new label by
     ``TransportPlan.column_shares``, so that the score of a label does not depend on other new
     labels. With ``transport=bipartite``, the plan is computed for all scored labels.
 
@@ -66,21 +67,20 @@ class CoOpMatching(CoOp):
         loss compares labels. Here region vectors are frozen, the whole image is also a region, and
         the loss is ``binary``. The authors compute the plan for all scored labels.
 
-        The pairs below are the mAP of the first 40 labels and of the others, on the validation
-        images of scenes-80. Fits have 10 epochs on the first 40 labels with 16 images each (mean
-        of two seeds). With tiny-vit and tiny-rn, zero-shot has 53.4, 49.3 and 52.7, 49.5; ``coop``
-        with the same context and learning rate has 53.4, 49.4 and 52.6, 49.3. The default has 54.9,
-        51.2 and 54.9, 51.7, and 54.0, 51.1 and 54.4, 52.1 before training. The log loss of the
-        other labels is 0.003 higher than that of ``coop``. ``dualcoop`` has 55.4, 51.1 and 56.7,
-        52.2.
+        Each pair a/b is the mAP of the first 40 labels (a) and of the other labels (b) on the
+        validation images of scenes-80. Fits have 10 epochs on the first 40 labels with 16 images
+        each (mean of two seeds). Zero-shot scores have 53.4/49.3 with tiny-vit and 52.7/49.5 with
+        tiny-rn; all further pairs have this order. ``coop`` with equal context and learning rate
+        has 53.4/49.4 and 52.6/49.3. The default has 54.9/51.2 and 54.9/51.7 after training, and
+        54.0/51.1 and 54.4/52.1 before training. The log loss of the other labels is 0.003 higher
+        than that of ``coop``. ``dualcoop`` has 55.4/51.1 and 56.7/52.2.
 
         The gain comes from the regions, not from the constraints of transport. With
-        ``transport=softmax``, the mAP is 55.2, 51.8 and 55.2, 51.8; with ``average``, it is 53.6,
-        46.7 and 52.5, 48.4. With a ``knowledge_weight`` of 0, it is 55.1, 51.3 and 54.9, 51.6, and
-        with 0.2, 54.9, 51.2 and 55.0, 51.8. With a ``presence_scale`` of 0, it is 54.3, 51.2 and
-        55.6, 51.6. With a ``regularization`` of 0.05, it is 54.7, 50.9 and 55.4, 51.6, and with
-        0.2, 54.7, 50.1 and 54.3, 51.3. If only the patches are regions, it is 53.4, 49.2 and 54.9,
-        51.8.
+        ``transport=softmax``, the mAP is 55.2/51.8 and 55.2/51.8; with ``average``, it is 53.6/46.7
+        and 52.5/48.4. With a ``knowledge_weight`` of 0, it is 55.1/51.3 and 54.9/51.6; with 0.2, it
+        is 54.9/51.2 and 55.0/51.8. With a ``presence_scale`` of 0, it is 54.3/51.2 and 55.6/51.6.
+        With a ``regularization`` of 0.05, it is 54.7/50.9 and 55.4/51.6; with 0.2, it is 54.7/50.1
+        and 54.3/51.3. If only the patches are regions, the mAP is 53.4/49.2 and 54.9/51.8.
     """
 
     needs = ("self_aware",)
@@ -117,12 +117,12 @@ class CoOpMatching(CoOp):
 
     @property
     def fit_names(self) -> list[str]:
-        """Labels of the fit, for which the transport plan is computed."""
+        """Return the labels of the fit, for which the transport plan is computed."""
         return self.region_shares.fit_names
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether labels that are added after the fit change the scores of other labels."""
+        """Return whether labels that are added after the fit change the scores of other labels."""
         return self.region_shares.matching.needs_all_labels
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:

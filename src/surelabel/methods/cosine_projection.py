@@ -1,4 +1,4 @@
-"""Cosine of linearly projected image and text vectors, trained on images with captions."""
+"""Score images and texts by the cosine of their projected vectors, trained on captions."""
 
 import math
 from collections.abc import Sequence
@@ -18,9 +18,10 @@ class CosineProjection(Method):
 
         score = a · cos(P x, Q t) + b
 
-    x is the image vector, t the vector of the sentence, P and Q are the learned matrices, a the
-    learned scale, and b the learned bias. With ``loss.name=binary``, this is the sigmoid loss of
-    SigLIP; with ``loss.name=contrastive``, the contrastive loss of CLIP, which does not train b.
+    x is the image vector, and t is the vector of the sentence. P and Q are learned matrices, a is
+    the learned scale, and b is the learned bias. Training with ``loss.name=binary`` minimizes the
+    sigmoid loss of SigLIP. Training with ``loss.name=contrastive`` minimizes the contrastive loss
+    of CLIP, which does not train b.
 
     Labels are scored like sentences.
 
@@ -28,8 +29,8 @@ class CosineProjection(Method):
         encoder: Encoder of images and texts.
         names: Labels. Synonyms of one label are separated by ``|``. Other labels can be scored
             after the fit.
-        width: Width of the common space, >= 1. If None, the width of the image vectors.
-        text_width: Width of precomputed text vectors. If None, the width of the encoder.
+        width: Width of the common space, >= 1. If None, the width of the image vectors is used.
+        text_width: Width of precomputed text vectors. If None, the width of the encoder is used.
         initial_scale: Initial value of a, > 0.
         initial_bias: Initial value of b.
         train_scale: Whether a and b are trained; otherwise, they keep their initial values.
@@ -44,9 +45,9 @@ class CosineProjection(Method):
         ICML 2021, arXiv:2103.00020.
 
     Differs:
-        The towers of the encoder are frozen, and only the projections are trained. With vectors of
-        one width, training starts from the zero-shot similarities. The sigmoid loss is the mean
-        over all pairs of a batch; the paper divides by the number of images.
+        The towers of the encoder are frozen, and only the projections are trained. If all vectors
+        have one width, training starts from the zero-shot similarities. The sigmoid loss is the
+        mean over all pairs of a batch; the paper divides by the number of images.
     """
 
     learns_from = "pairs"

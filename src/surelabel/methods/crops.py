@@ -1,4 +1,4 @@
-"""Random crops of an image, encoded in rounds, with optional early stopping."""
+"""Score random crops of an image, which are encoded in rounds with optional early stopping."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -106,7 +106,7 @@ class Crops(Method):
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether labels that are added after the fit change the scores of other labels."""
+        """Return whether labels that are added after the fit change the scores of other labels."""
         return self.patience > 0 or self.view_fusion.scores_depend_on_other_labels
 
     def next_views(self, features: Features) -> ViewLayout | list[ViewLayout | None] | None:

@@ -1,4 +1,4 @@
-"""DualCoOp: a positive and a negative learned context, compared with the regions of an image."""
+"""Score labels with DualCoOp, which compares image regions with two learned contexts."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ IMAGES_PER_BATCH = 64  # images whose regions are compared with the labels toget
 
 
 class DualCoOp(Method):
-    """Compare an image and its regions with two texts of each label, present and absent.
+    """Compare an image and its regions with a positive and a negative text of each label.
 
         s⁺_r = tau · cos(x_r, t⁺_c) - log mean_q exp(tau · cos(x_r, t_q)),  s⁻_r with t⁻_c
         w_r  = softmax over regions r of (spatial_scale · cos(x_r, t⁺_c))
@@ -35,7 +35,8 @@ class DualCoOp(Method):
     t⁻_c are the texts of label c with the positive and the negative context. tau is the scale of
     the encoder, and t_q are the frozen texts of the reference list, as in ``zero_shot``. a is a
     learned scale, b a learned bias and g the learned weight of the negative texts, which all labels
-    share. g is 0 at the start. A region that is similar to the positive text decides both sums.
+    share. g is initialized to 0. In both sums, regions that are similar to the positive text have
+    the largest weights.
 
     Args:
         encoder: Encoder of images and texts with patch vectors.
@@ -54,19 +55,20 @@ class DualCoOp(Method):
 
     Source:
         Sun et al., DualCoOp: Fast Adaptation to Multi-Label Recognition with Limited Annotations,
-        NeurIPS 2022, arXiv:2206.09541; the constants 20 and 5 of the code of the authors.
+        NeurIPS 2022, arXiv:2206.09541. The constants 20 and 5 are those of the authors' code.
 
     Differs:
         The score of the paper is the difference of both similarities, Σ_r w_r · 100 · (cos(x_r,
         t⁺_c) - cos(x_r, t⁻_c)), with random contexts. Here the positive texts are compared with the
         reference list, the whole image has half the weight, and the negative texts have the weight
-        g, so that training starts above the zero-shot scores. On the validation images of scenes-80
-        with `tiny-vit`, zero-shot scores have an mAP of 53.4 for the first 40 labels and of 49.3
-        for the others. The scores above have 55.0 and 51.2 before training, and the difference of
-        the paper with "a photo of a" and "a photo without a" has 9.7 and 5.9. After a fit of 10
-        epochs on the first 40 labels with 16 images each (mean of two seeds), the scores above have
-        55.4 and 51.1, and the difference has 42.8 and 34.4. The difference with a ``spatial_scale``
-        of 50 and 100 has 34.8 and 27.4, and 31.8 and 25.0.
+        g. Training therefore starts with a higher mAP than that of zero-shot scores. On the
+        validation images of scenes-80 with `tiny-vit`, zero-shot scores have an mAP of 53.4 for the
+        first 40 labels and of 49.3 for the others. The scores above have 55.0 and 51.2 before
+        training, and the difference of the paper with "a photo of a" and "a photo without a" has
+        9.7 and 5.9. Fits have 10 epochs on the first 40 labels with 16 images each (mean of two
+        seeds). After these fits, the scores above have 55.4 and 51.1, and the difference has 42.8
+        and 34.4. With a ``spatial_scale`` of 50, the difference has 34.8 and 27.4; with 100, it has
+        31.8 and 25.0.
 
         The authors replace the last attention layer by its values, without attention, and train
         with the asymmetric loss.

@@ -1,4 +1,4 @@
-"""DualCoOp with matching: two learned contexts, and regions matched to labels by transport."""
+"""Score labels with DualCoOp and with regions that optimal transport matches to the labels."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,14 +14,14 @@ from surelabel.records import Features
 
 
 class DualCoOpMatching(DualCoOp):
-    """Compare an image and its matched regions with two texts of each label, present and absent.
+    """Compare an image and its matched regions with a positive and a negative text of each label.
 
         score = a · ((s⁺_image + Σ_r w_rc · s⁺_r) / 2 - g · Σ_r w_rc · s⁻_r) + b
 
-    The symbols are those of ``dualcoop``, except w_rc. w_rc is the fraction of region r in the
-    column of label c in the plan of entropic optimal transport between regions and labels, as in
-    ``coop_matching``. The regions are the whole image and its patches, and the texts of the plan
-    are those with the positive context.
+    All symbols except w_rc are those of ``dualcoop``. As in ``coop_matching``, w_rc is the fraction
+    of region r in the column of label c of the entropic transport plan between regions and labels.
+    The regions are the whole image and its patches, and the texts of the plan are those with the
+    positive context.
 
     Args:
         encoder: Encoder of images and texts with patch vectors.
@@ -50,16 +50,17 @@ class DualCoOpMatching(DualCoOp):
         Table 7, "Ours + DualCoOp".
 
     Differs:
-        As for ``coop_matching`` and ``dualcoop``. On scenes-80, matching does not improve
-        ``dualcoop``. The pairs below are measured as those of ``coop_matching``: the mAP of the
-        first 40 labels and of the others, on the validation images. With tiny-vit and tiny-rn,
-        ``dualcoop`` has 55.4, 51.1 and 56.7, 52.2. The default has 54.9, 51.1 and 55.0, 51.8.
+        The differences of ``coop_matching`` and ``dualcoop`` also apply. On scenes-80, matching
+        does not improve ``dualcoop``. Each pair a/b is measured as for ``coop_matching``: it is the
+        mAP of the first 40 labels (a) and of the other labels (b) on the validation images.
+        ``dualcoop`` has 55.4/51.1 with tiny-vit and 56.7/52.2 with tiny-rn; all further pairs have
+        this order. The default has 54.9/51.1 and 55.0/51.8.
 
-        With ``transport=softmax``, the mAP is 55.2, 51.8 and 55.2, 51.9. With a
-        ``knowledge_weight`` of 0, it is 54.9, 51.1 and 54.9, 51.6, and with 0.2, 54.9, 51.3 and
-        55.1, 52.2. With a ``presence_scale`` of 0, it is 54.2, 51.2 and 55.7, 51.6, and with 30,
-        53.6, 49.0 and 53.4, 51.1. With a ``regularization`` of 0.05, it is 54.7, 50.8 and 55.4,
-        51.7, and with 0.2, 54.7, 50.2 and 54.3, 51.5.
+        With ``transport=softmax``, the mAP is 55.2/51.8 and 55.2/51.9. With a ``knowledge_weight``
+        of 0, it is 54.9/51.1 and 54.9/51.6; with 0.2, it is 54.9/51.3 and 55.1/52.2. With a
+        ``presence_scale`` of 0, it is 54.2/51.2 and 55.7/51.6; with 30, it is 53.6/49.0 and
+        53.4/51.1. With a ``regularization`` of 0.05, it is 54.7/50.8 and 55.4/51.7; with 0.2, it is
+        54.7/50.2 and 54.3/51.5.
     """
 
     recipe = replace(DualCoOp.recipe, micro_batch_size=32)
@@ -97,12 +98,12 @@ class DualCoOpMatching(DualCoOp):
 
     @property
     def fit_names(self) -> list[str]:
-        """Labels of the fit, for which the transport plan is computed."""
+        """Return the labels of the fit, for which the transport plan is computed."""
         return self.region_shares.fit_names
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether labels that are added after the fit change the scores of other labels."""
+        """Return whether labels that are added after the fit change the scores of other labels."""
         return self.region_shares.matching.needs_all_labels
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:

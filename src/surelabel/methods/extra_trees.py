@@ -1,4 +1,4 @@
-"""Extremely randomized trees: a forest for ready-made vectors, such as tables of measurements."""
+"""Fit extremely randomized trees on precomputed vectors, such as tables of measurements."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -29,19 +29,19 @@ Forest = list[tuple[TreeNodes, Array]]  # nodes of each tree, and the values of 
 
 
 class ExtraTrees(Method):
-    """Average the label frequencies in the leaves of randomized trees, as log-odds.
+    """Average the label frequencies in the leaves of randomized trees, and return log-odds.
 
         p_c   = (sum_t f_tc(x) + q_c) / (T + 1)
         score = log p_c - log(1 - p_c)
 
-    f_tc(x) is the mean target of label c in the leaf of tree t that the vector x reaches, and q_c
-    is the smoothed prevalence (n_c + 1/2) / (m_c + 1) of n_c positives among m_c known targets.
-    T is the number of trees.
+    f_tc(x) is the mean target of label c in the leaf of tree t that the vector x reaches. q_c is
+    the smoothed prevalence (n_c + 1/2) / (m_c + 1) of n_c positives among m_c known targets. T is
+    the number of trees.
 
-    If all targets of the images are known, one forest serves all labels: a split minimizes the sum
-    of the squared errors of all labels. Otherwise, each label has a forest, which is fitted on the
-    images with a known target. The trees need at most 50 MB: with many images, there are fewer
-    trees with larger leaves.
+    If all targets of the images are known, one forest is fitted for all labels, and each split
+    minimizes the sum of the squared errors of all labels. Otherwise, each label has a forest, which
+    is fitted on the images with a known target. The trees need at most 50 MB; for many images,
+    there are therefore fewer trees with larger leaves.
 
     Args:
         encoder: Encoder of the images, such as ``features:WIDTH``.
@@ -60,11 +60,12 @@ class ExtraTrees(Method):
     Differs:
         The trees are those of ``ExtraTreesRegressor`` of scikit-learn. For targets 0 and 1 they
         differ from those of ``ExtraTreesClassifier`` only if two splits are equally good, because
-        the Gini impurity is twice the variance. With graded targets, f is their mean. The
-        prevalence has the weight of one tree without splits, so that the log-odds are finite;
-        smoothing the leaves by 0.1 to 2 images of the prevalence has a higher cross-validated log
-        loss on emotions and yeast of Mulan. Leaves of two images and 0.3 of the features have a
-        lower one there than one image and sqrt(d) features, the defaults of the classifier.
+        the Gini impurity is twice the variance. If targets are graded, f is the mean of the graded
+        targets. The prevalence has the weight of one tree without splits, so that the log-odds are
+        finite. If leaves are smoothed by 0.1 to 2 images of the prevalence instead, the
+        cross-validated log loss on emotions and yeast of Mulan is higher. On both datasets, leaves
+        of two images and 0.3 of the features have a lower log loss than one image and sqrt(d)
+        features, the defaults of the classifier.
     """
 
     learns_from = "labels"
@@ -113,7 +114,7 @@ class ExtraTrees(Method):
     def expected_fit_seconds(
         self, features: Features, targets: Tensor, known: Tensor, seed: int
     ) -> float:
-        """Return the time of the trees that are timed, times the number of all trees."""
+        """Return the expected fit time in seconds, extrapolated from the fit of a few trees."""
         sample = _ForestSample.of_images(features, targets, known)
         n_trees, min_leaf_images = self._limited_settings(sample)
         import_module("sklearn.ensemble")  # its import is not timed
@@ -138,7 +139,8 @@ class ExtraTrees(Method):
     ) -> list[tuple[TreeNodes, Array]]:
         """Return the nodes and the leaf values of each tree of a forest.
 
-        A forest of equal targets is one tree without splits; without targets, its value is 1/2.
+        If all targets are equal, the forest is one tree without splits. If there are no targets,
+        the value of this tree is 1/2.
         """
         if not len(y) or (y == y[0]).all():
             return [(single_leaf_tree(), y[:1] if len(y) else np.full((1, y.shape[1]), 0.5))]
@@ -164,7 +166,7 @@ class ExtraTrees(Method):
 
 @dataclass(frozen=True)
 class _ForestSample:
-    """Images with a known target: vectors ``(n, d)``, targets and known targets ``(n, c)``."""
+    """Store vectors ``(n, d)``, targets and their mask ``(n, c)`` of images with known targets."""
 
     x: npt.NDArray[np.float32]
     y: Array
@@ -178,7 +180,7 @@ class _ForestSample:
 
     @property
     def is_complete(self) -> bool:
-        """Whether one forest serves all labels, because all targets are known."""
+        """Return whether all targets are known, so that one forest is fitted for all labels."""
         return bool(len(self.x)) and bool(self.known.all())
 
     @property
@@ -187,11 +189,11 @@ class _ForestSample:
 
     @property
     def n_forest_images(self) -> int:
-        """Sum of the numbers of training images of all forests."""
+        """Return the sum of the numbers of training images of all forests."""
         return len(self.x) if self.is_complete else int(self.known.sum())
 
     def forests(self) -> Iterator[tuple[int, npt.NDArray[np.float32], Array]]:
-        """Return the label, the vectors and the targets of each forest."""
+        """Yield the label, the vectors and the targets of each forest."""
         if self.is_complete:
             yield ALL_LABELS, self.x, self.y
             return

@@ -1,4 +1,4 @@
-"""Fine-tuning of the image network together with a linear head."""
+"""Fine-tune the image network together with a linear head."""
 
 from collections.abc import Sequence
 
@@ -35,11 +35,11 @@ class FineTune(Method):
         decay 0.0001, batches of 256.
 
     Differs:
-        Before the network is trained, the head is fitted on the vectors of the unchanged network,
-        by the training loop of the method ``linear``. No mean is subtracted, because training
-        changes the mean; see Kumar et al., Fine-Tuning can Distort Pretrained Features
-        and Underperform Out-of-Distribution, ICLR 2022, arXiv:2202.10054. Image vectors are
-        normalized, as for ``linear``, so that one head can score both frozen and fine-tuned
+        Before the network is trained, the head is fitted on the vectors of the unchanged network by
+        the training loop, as in the method ``linear`` without penalty folds. No mean is subtracted,
+        because training changes the mean; see Kumar et al., Fine-Tuning can Distort Pretrained
+        Features and Underperform Out-of-Distribution, ICLR 2022, arXiv:2202.10054. Image vectors
+        are normalized, as for ``linear``, so that one head can score both frozen and fine-tuned
         vectors. Biases and normalization layers have no weight decay.
 
         The default recipe, four epochs with AdamW, was chosen on the validation images of

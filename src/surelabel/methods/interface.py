@@ -1,4 +1,4 @@
-"""Interface of methods, which compute the scores of labels from the features of images."""
+"""Define the interface of methods, which compute the scores of labels from features of images."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -34,8 +34,8 @@ class TrainingRecipe:
         ema_decay: Decay of the exponential moving average of the weights, in [0, 1). If 0, the
             weights of the last step are used.
         regularizers: Weights of the entries of ``REGULARIZERS`` that belong to the method. The
-            regularizer of a run is added; if it is one of these entries, its weight replaces that
-            of the method.
+            regularizer of a run is added. If the method has the same regularizer, the weight of the
+            run replaces the weight of the method.
     """
 
     optimizer: str = "adamw"
@@ -51,7 +51,7 @@ class TrainingRecipe:
 
 
 class Method(nn.Module, ABC):
-    """Module that computes the scores of labels; an entry of ``METHODS`` is a subclass.
+    """Define the base class of the entries of ``METHODS``, modules that compute scores of labels.
 
     An entry is constructed by ``method(encoder, names, *, settings)``. If a method has one of the
     optional abilities below, such as ``LocalizesLabels``, it defines the members of the protocol;
@@ -63,7 +63,7 @@ class Method(nn.Module, ABC):
             with captions, see ``ScoresPairs``), or ``nothing`` (no fit). In features of sentences,
             ``pooled`` are the vectors of sentences, and ``patches`` with ``patch_mask`` those of
             their tokens; other parts of ``Features`` are missing.
-        needs: Parts of ``Features`` that the method reads in addition to ``pooled``. Parts are
+        needs: Parts of ``Features`` that the method uses in addition to ``pooled``. Parts are
             ``patches`` (plain patches), ``self_aware`` (patches from self-aware attention),
             ``attention`` (between patches), ``multi_layer`` (patches and the outputs of several
             layers), ``trunk`` (``layers[-1]``), ``ladder`` (see ``UsesLadder``) and ``views`` (see
@@ -90,7 +90,7 @@ class Method(nn.Module, ABC):
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether labels that are added after the fit change the scores of other labels.
+        """Return whether labels that are added after the fit change the scores of other labels.
 
         If True, ``Recognizer.with_names`` drops the calibration. An open-vocabulary method whose
         scores compare the labels with each other overrides this property.
@@ -101,11 +101,11 @@ class Method(nn.Module, ABC):
     def settings_in_run(cls, *, uses_training_loop: bool) -> dict[str, Any]:
         """Return the settings that a run states explicitly, even if they are the defaults.
 
-        Therefore a saved recognizer does not depend on the defaults of a version.
+        A saved recognizer therefore does not depend on the defaults of a version.
 
         Args:
-            uses_training_loop: Whether the run states a setting of the training loop, a regularizer
-                or a loss of sets.
+            uses_training_loop: Whether the run contains a setting of the training loop, a
+                regularizer or a loss of ``SET_LOSSES``.
         """
         return {}
 
@@ -116,7 +116,7 @@ class Method(nn.Module, ABC):
 
 @runtime_checkable
 class LearnsFromTargets(Protocol):
-    """Method that is trained by gradient descent on targets of images or texts."""
+    """Describe a method that is trained by gradient descent on targets of images or texts."""
 
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
         """Set initial values, so that training starts with approximately calibrated scores.
@@ -133,14 +133,16 @@ class LearnsFromTargets(Protocol):
 
 @runtime_checkable
 class SelectsPenalties(Protocol):
-    """Method with one linear head per label, whose L2 penalties can be chosen by cross-validation.
+    """Describe a method with linear heads, whose L2 penalties can be chosen by cross-validation.
 
-    ``Recognizer.fit`` uses the members instead of the training loop, if ``penalty_folds`` is above
-    0 and the loss is elementwise, without regularizer.
+    Each label has one head. ``Recognizer.fit`` uses the members instead of the training loop if
+    ``penalty_folds`` is above 0, the loss is elementwise, and there is no regularizer.
 
     Attributes:
-        penalty_folds: Number of folds that choose the penalties. If 0, the training loop is used.
-        penalties: Penalty of each label, ``(c,)``; 0 before the fit. None without penalty folds.
+        penalty_folds: Number of cross-validation folds by which the penalties are chosen. If 0, the
+            training loop is used.
+        penalties: Penalty of each label, ``(c,)``, which is 0 before the fit. If ``penalty_folds``
+            is 0, the value is None.
     """
 
     penalty_folds: int
@@ -155,15 +157,15 @@ class SelectsPenalties(Protocol):
 
 @runtime_checkable
 class FitsTargets(Protocol):
-    """Method that is fitted on targets of images at once, without gradients; its scores are logits.
+    """Describe a method that is fitted on targets without gradients, and whose scores are logits.
 
-    Its ``learns_from`` is ``labels``. It is not trained by the training loop, with no other loss
-    than ``binary`` and with no regularizer. A model selection compares it only for ready-made
-    vectors.
+    The value of ``learns_from`` is ``labels``. The method is fitted without the training loop, and
+    supports neither a loss other than ``binary`` nor a regularizer. Model selection compares such a
+    method only on precomputed vectors.
     """
 
     def fit_targets(self, features: Features, targets: Tensor, known: Tensor, seed: int) -> None:
-        """Fit the method, without regard to an earlier fit.
+        """Fit the method from scratch, independently of an earlier fit.
 
         Args:
             features: Features of n training images.
@@ -175,7 +177,7 @@ class FitsTargets(Protocol):
     def expected_fit_seconds(
         self, features: Features, targets: Tensor, known: Tensor, seed: int
     ) -> float:
-        """Return the expected time of ``fit_targets`` in seconds, from a timed part of the fit.
+        """Return the expected time of ``fit_targets`` in seconds, estimated from a part of the fit.
 
         The arguments are those of ``fit_targets``. The method is not changed.
         """
@@ -183,9 +185,10 @@ class FitsTargets(Protocol):
 
 @runtime_checkable
 class ScoresPairs(Protocol):
-    """Method that scores pairs of an image and a sentence; required if it learns from pairs.
+    """Describe a method that scores pairs of an image and a sentence.
 
-    In shapes, n is the number of images, and s is the number of sentences.
+    All methods that learn from pairs must have these members. In shapes, n is the number of images,
+    and s is the number of sentences.
     """
 
     def pair_scores(self, images: Features, texts: Features) -> Tensor:
@@ -198,7 +201,7 @@ class ScoresPairs(Protocol):
         """
 
     def training_pair_scores(self, images: Features, texts: Features) -> Tensor:
-        """Return the scores ``(n, s)`` that are trained; a method may sample them.
+        """Return the scores from which the loss is computed, ``(n, s)``; they may be sampled.
 
         The training loop calls ``training_pair_scores`` in each step.
 
@@ -210,23 +213,23 @@ class ScoresPairs(Protocol):
 
 @runtime_checkable
 class AddsTrainingLosses(Protocol):
-    """Method with loss terms of internal quantities, such as the variance of a latent variable."""
+    """Describe a method with loss terms of internal quantities, such as a latent variance."""
 
     def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
         """Return the weighted sum of the additional loss terms of the last forward pass, a scalar.
 
-        The training loop adds the value to the loss of each step, as to a regularizer.
+        The training loop adds the value to the loss of each step, like the value of a regularizer.
 
         Args:
             targets: Targets in [0, 1] of the last forward pass, ``(n, c)``, or ``(n, s)`` for pairs
                 of n images and s sentences.
-            known: True where the target is known, same shape.
+            known: True where the target is known, with the shape of ``targets``.
         """
 
 
 @runtime_checkable
 class EstimatesUncertainty(Protocol):
-    """Method with learned uncertainties of labels; see ``Recognizer.predict``."""
+    """Describe a method with learned uncertainties of labels; see ``Recognizer.predict``."""
 
     def residual_errors(self, features: Features) -> Tensor:
         """Return the expected squared error of each probability, ``(n, c)``, in [0, 1]."""
@@ -240,7 +243,7 @@ class EstimatesUncertainty(Protocol):
 
 @runtime_checkable
 class EstimatesPairUncertainty(Protocol):
-    """Method with learned uncertainties of pairs of an image and a sentence."""
+    """Describe a method with learned uncertainties of pairs of an image and a sentence."""
 
     def pair_variances(self, images: Features, texts: Features) -> Tensor:
         """Return the variance of the latent similarity of each pair, ``(n, s)``, above 0.
@@ -253,7 +256,7 @@ class EstimatesPairUncertainty(Protocol):
 
 @runtime_checkable
 class LearnsFromImages(Protocol):
-    """Method that is fitted on unlabelled images at once, without gradients."""
+    """Describe a method that is fitted on unlabelled images without gradients."""
 
     def fit_unlabelled(self, features: Features) -> None:
         """Fit the method on the features of unlabelled images.
@@ -265,7 +268,7 @@ class LearnsFromImages(Protocol):
 
 @runtime_checkable
 class HasModelLink(Protocol):
-    """Method without fit whose scores can be log-odds of the pretrained encoder.
+    """Describe a method without a fit, whose scores can be converted to log-odds of the encoder.
 
     Attributes:
         model_link: Link of the scores to the log-odds of the encoder, or None. With a link, the
@@ -277,7 +280,7 @@ class HasModelLink(Protocol):
 
 @runtime_checkable
 class UsesViews(Protocol):
-    """Method that also scores views of an image, such as tiles; its ``needs`` contain ``views``."""
+    """Describe a method that also scores views of an image; its ``needs`` contain ``views``."""
 
     def next_views(self, features: Features) -> ViewLayout | Sequence[ViewLayout | None] | None:
         """Return the views that are encoded next, or None if no further views are needed.
@@ -301,9 +304,10 @@ class UsesViews(Protocol):
 
 @runtime_checkable
 class LocalizesLabels(Protocol):
-    """Method with heat maps, as any method that needs patches or layers.
+    """Describe a method with heat maps.
 
-    Methods without heat maps score the patches of the frozen encoder like images.
+    All methods that need patches or layers must have heat maps. Methods without heat maps score the
+    patches of the frozen encoder like images.
     """
 
     def heat_maps(self, features: Features) -> Tensor:
@@ -315,7 +319,7 @@ class LocalizesLabels(Protocol):
 
 @runtime_checkable
 class MatchesRegions(Protocol):
-    """Method that matches regions to labels; localization returns its maps beside heat maps."""
+    """Describe a method that matches regions to labels; localization also returns its maps."""
 
     def presence_maps(self, features: Features) -> Tensor:
         """Return the weight of each region in the score of the image, ``(n, down, across)``."""
@@ -326,11 +330,11 @@ class MatchesRegions(Protocol):
 
 @runtime_checkable
 class UsesLadder(Protocol):
-    """Method that runs the last blocks again; its ``needs`` contain ``ladder``.
+    """Describe a method that runs the last blocks again; its ``needs`` contain ``ladder``.
 
-    Feature extraction reads the attribute and passes it to ``Encoder.encode_ladder_features``. If
-    the method learns from pairs, sentences are encoded by ``Encoder.encode_sentence_block_tokens``
-    with the same number of blocks.
+    Feature extraction passes ``ladder_blocks`` to ``Encoder.encode_ladder_features``. If the method
+    learns from pairs, sentences are encoded by ``Encoder.encode_sentence_block_tokens`` with the
+    same number of blocks.
 
     Attributes:
         ladder_blocks: Index of the first block in the sum of self-aware attention, and number of
@@ -342,10 +346,10 @@ class UsesLadder(Protocol):
 
 @runtime_checkable
 class UsesFitLabels(Protocol):
-    """Open-vocabulary method that needs the labels of the fit to score other labels.
+    """Describe an open-vocabulary method that needs the labels of the fit to score other labels.
 
     Attributes:
-        fit_names: Labels of the fit. For a new method, its own labels.
+        fit_names: Labels of the fit. Before ``use_fit_labels`` is called, the labels of the method.
     """
 
     fit_names: list[str]
@@ -359,7 +363,7 @@ class UsesFitLabels(Protocol):
 
 @runtime_checkable
 class TrainsEncoder(Protocol):
-    """Method that trains the image network on pixels; its ``needs`` contain ``pixels``.
+    """Describe a method that trains the image network on pixels; its ``needs`` contain ``pixels``.
 
     ``Recognizer.fit`` calls both functions: ``frozen_feature_head`` before the network is trained,
     and ``finetuned_encoder`` afterwards.
@@ -374,7 +378,7 @@ class TrainsEncoder(Protocol):
 
 @runtime_checkable
 class TrainsSeveralHeads(Protocol):
-    """Method that is trained on other scores than those of ``forward``."""
+    """Describe a method that is trained on scores other than those of ``forward``."""
 
     def training_scores(self, features: Features, targets: Tensor, known: Tensor) -> Tensor:
         """Return the scores of h heads, ``(h, n, c)``; the loss is the mean over the heads.
@@ -390,7 +394,7 @@ class TrainsSeveralHeads(Protocol):
 
 @runtime_checkable
 class TunesTexts(Protocol):
-    """Method with learned prompts in the text tower.
+    """Describe a method with learned prompts in the text tower.
 
     Regularizers and calibrators compare the text vectors with those of the frozen text tower.
     """
@@ -411,7 +415,7 @@ class TunesTexts(Protocol):
 
 @runtime_checkable
 class ScalesLearningRates(Protocol):
-    """Method with different learning rates in its modules; the training loop reads the attribute.
+    """Describe a method whose modules have different learning rates in the training loop.
 
     Attributes:
         learning_rate_scales: Factors of the learning rate by module path, such as
@@ -514,7 +518,7 @@ def score_pairs_with_any_method(method: Method, images: Features, texts: Feature
 
     Args:
         method: Fitted method.
-        images: Features of n images; without a method of pairs, only ``pooled`` is used.
+        images: Features of n images. If the method does not score pairs, only ``pooled`` is used.
         texts: Features of s sentences.
     """
     if isinstance(method, ScoresPairs):
@@ -525,7 +529,7 @@ def score_pairs_with_any_method(method: Method, images: Features, texts: Feature
 def pair_variances_with_any_method(
     method: Method, images: Features, texts: Features
 ) -> Tensor | None:
-    """Return the variance of each similarity, ``(n, s)``, or None if it is not estimated."""
+    """Return the variance of each similarity, ``(n, s)``, or None if the method estimates none."""
     if isinstance(method, EstimatesPairUncertainty):
         return method.pair_variances(images, texts)
     return None

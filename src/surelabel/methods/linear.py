@@ -1,4 +1,4 @@
-"""Linear probe: a linear head on frozen image vectors."""
+"""Train a linear probe, that is, a linear head on frozen image vectors."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from surelabel.records import Features
 
 INPUT_SCALE = 128.0  # approximate sum of absolute values of a scaled input vector
 PENALTY_FOLDS = 5
-ROWS_PER_BLOCK = 4096  # converted to double precision at once
+ROWS_PER_BLOCK = 4096  # rows that are converted to double precision at once
 
 
 class Linear(Method):
@@ -26,11 +26,11 @@ class Linear(Method):
     x is the image vector of width d, m is the mean of the training vectors, and w_c and b_c are the
     weight vector and the bias of label c.
 
-    If ``penalty_folds`` is above 0, the heads are fitted to convergence without the training loop:
-    the sum of the losses over the known targets of label c, and p_c / 2 · |128 / sqrt(d) · w_c|²,
-    is minimized. The penalty p_c, which is 1 / C of logistic regression in scikit-learn, has the
-    lowest loss of label c on the other folds. Otherwise, the heads are trained by the training
-    loop.
+    If ``penalty_folds`` is above 0, the heads are fitted to convergence without the training loop.
+    The fit minimizes the sum of the losses over the known targets of label c, plus the penalty term
+    p_c / 2 · |128 / sqrt(d) · w_c|². The penalty p_c is 1 / C of logistic regression in
+    scikit-learn, and is chosen by the loss of label c on held-out folds. If ``penalty_folds`` is 0,
+    the heads are trained by the training loop.
 
     Args:
         encoder: Encoder of the images; the weight vectors have the width ``encoder.width``.
@@ -38,9 +38,9 @@ class Linear(Method):
         centred: Whether the mean of the training vectors is subtracted from image vectors. If
             False, m is 0.
         penalty_folds: Number of folds by which the penalty of each label is chosen, >= 0. If 0, the
-            training loop is used. The default is 5; it is 0 if the run has a regularizer, a loss of
-            sets, or a setting of training, such as ``epochs`` or ``weight_decay``. If it is stated
-            and above 0, settings of training have no effect.
+            training loop is used. The default is 5. If the run has a regularizer, a loss of
+            ``SET_LOSSES``, or a training setting such as ``epochs`` or ``weight_decay``, the
+            default is 0. If a value above 0 is set, training settings have no effect.
 
     Source:
         Alain and Bengio, Understanding intermediate layers using linear classifier probes, 2016,
@@ -86,12 +86,12 @@ class Linear(Method):
 
     @classmethod
     def settings_in_run(cls, *, uses_training_loop: bool) -> dict[str, Any]:
-        """Return the settings that a run states, even if they are the defaults."""
+        """Return the settings that a run states explicitly, even if they are the defaults."""
         return {"centred": True, "penalty_folds": 0 if uses_training_loop else PENALTY_FOLDS}
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Set the mean of the vectors, and the biases to the log-odds of the label's prevalence."""
+        """Set the mean of the vectors, and each bias to the log-odds of the label's prevalence."""
         if self.mean is not None:
             blocks = features.pooled.split(ROWS_PER_BLOCK)
             self.mean.copy_(
@@ -106,7 +106,7 @@ class Linear(Method):
         """Set the heads of the c labels, which were fitted on centred vectors.
 
         Args:
-            weights: Weight vectors of ``centred_vectors``, ``(c, d)``.
+            weights: Weight vectors for the output of ``centred_vectors``, ``(c, d)``.
             biases: Biases, ``(c,)``.
             penalties: Penalty of each label, ``(c,)``, above 0.
         """

@@ -1,4 +1,4 @@
-"""Multiple-instance learning on the whole image and the cells of a patch grid."""
+"""Apply multiple-instance learning to the whole image and the cells of a patch grid."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ from surelabel.methods.multiple_instance.multiple_instance_method import Multipl
 from surelabel.records import Features
 from surelabel.views import RegionLayout, image_and_view_vectors
 
-LAYER_MAP_PRIOR = 1 / 3  # prior of the map of layers relative to that of the linear map
+LAYER_MAP_PRIOR = 1 / 3  # prior weight of the map of layers relative to that of the linear map
 WHOLE_IMAGE = RegionLayout([(0, 0, 1, 1)])
 
 
 class MultipleInstancePatches(MultipleInstanceMethod):
-    """Learn class embeddings from labels of images, where one cell or the image shows the label.
+    """Learn class embeddings from image labels, without annotations of the cells that show them.
 
         x     = unit(p + W m)
         score = slope_c · T log sum_v exp(z_c(v) / T) + bias_c      v: whole image and cells
@@ -37,11 +37,12 @@ class MultipleInstancePatches(MultipleInstanceMethod):
             labels can be scored after the fit.
         templates: Prompt templates; see ``TextScorer``.
         image_size: Height and width in pixels at which the patches are encoded, a multiple of the
-            patch size of the encoder. If None, twice the default size, or the default size if the
-            encoder has no other size.
+            patch size of the encoder. If None, twice the default size is used, or the default size
+            if the encoder supports no other size.
         pooling_temperature: Temperature T of the pooling, in nats, > 0.
         prior_strength: Weight of the squared learned parameters in the sum of the losses of all
-            targets, >= 0; see ``InstanceScorer``. The squared elements of W have a third of it.
+            targets, >= 0; see ``InstanceScorer``. The squared elements of W have a third of this
+            weight.
 
     Raises:
         ConfigError: If a setting is out of range, or the encoder does not support ``image_size``.
@@ -54,20 +55,22 @@ class MultipleInstancePatches(MultipleInstanceMethod):
 
     Differs:
         The settings were chosen with `tiny-vit` on the 500 validation images of scenes-80, after a
-        fit on 1,500 annotated images with one seed, without calibration. There, the mAP is 80.2 and
-        the Brier skill 58.7, in percent. With `tiny-rn`, they are 85.8 and 67.8. After a fit on 500
-        images, they are 72.8 and 41.8 (`tiny-vit`), and 81.6 and 55.4 (`tiny-rn`). These variants
-        were tried, with `tiny-vit` unless stated otherwise:
+        fit on 1,500 annotated images with one seed, without calibration. With `tiny-vit`, the mAP
+        is 80.2 and the Brier skill 58.7, in percent; with `tiny-rn`, mAP and Brier skill are 85.8
+        and 67.8. After a fit on 500 images, mAP and Brier skill are 72.8 and 41.8 (`tiny-vit`), and
+        81.6 and 55.4 (`tiny-rn`). The following variants were tried, with `tiny-vit` unless stated
+        otherwise:
 
         - Without the map W of the layers, mAP and Brier skill are 71.4 and 48.6 (`tiny-rn`: 81.3
           and 61.8).
-        - Without the vectors of the whole image, they are 77.0 and 54.1.
-        - Without the mean over neighbours, they are 79.1 and 58.2. With this mean also for output
-          tokens, they are 79.2 and 58.4.
-        - At the default image size, with one encoder pass, they are 68.9 and 46.3 (`tiny-rn`: 71.0
-          and 48.7). With `tiny-rn`, they are 79.6 and 59.6 at 128 pixels, and 81.4 and 60.1 at 256.
-        - 5 epochs instead of 8 have 78.6 and 53.8, and 16 epochs have 80.4 and 60.8 in twice the
-          time.
+        - Without the vectors of the whole image, mAP and Brier skill are 77.0 and 54.1.
+        - Without the mean over neighbours, mAP and Brier skill are 79.1 and 58.2. If output tokens
+          are also averaged over neighbours, they are 79.2 and 58.4.
+        - At the default image size, with one encoder pass, mAP and Brier skill are 68.9 and 46.3
+          (`tiny-rn`: 71.0 and 48.7). With `tiny-rn`, they are 79.6 and 59.6 at 128 pixels, and 81.4
+          and 60.1 at 256.
+        - With 5 epochs instead of 8, mAP and Brier skill are 78.6 and 53.8. With 16 epochs, they
+          are 80.4 and 60.8 in twice the time.
     """
 
     needs = ("multi_layer", "views")
@@ -113,7 +116,7 @@ class MultipleInstancePatches(MultipleInstanceMethod):
         return torch.cat([image_and_view_vectors(features), self._cells(features)], dim=1)
 
     def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
-        """Return the prior of the learned weights, a scalar."""
+        """Return the weighted sum of squares of the learned parameters, a scalar."""
         return (
             super().training_losses(targets, known)
             + self.scorer.prior_of(self.layer_map) * LAYER_MAP_PRIOR
@@ -141,7 +144,7 @@ class MultipleInstancePatches(MultipleInstanceMethod):
 
 
 def _multiple_instance_image_size(encoder: Encoder) -> int:
-    """Return twice the default size of the encoder, or the default size if it has no other."""
+    """Return twice the default size of the encoder, or the default size if it is the only one."""
     size = encoder.input_side
     try:
         return encoder.with_image_size(2 * size).input_side

@@ -1,4 +1,4 @@
-"""Multiple-instance learning on the whole image and the tiles of regular grids."""
+"""Apply multiple-instance learning to the whole image and the tiles of regular grids."""
 
 from collections.abc import Sequence
 from math import lcm
@@ -14,13 +14,13 @@ from surelabel.views import TileGrids, TileLayout, image_and_view_vectors
 
 
 class MultipleInstanceTiles(MultipleInstanceMethod):
-    """Learn class embeddings from labels of images, where one tile or the image shows the label.
+    """Learn class embeddings from image labels, without annotations of the tiles that show them.
 
         score = slope_c · T log sum_v exp(z_c(v) / T) + bias_c         v: whole image and tiles
 
     z_c(v) compares the mapped vector of v with the embedding of label c and with the reference
-    list. The embedding is initialized by the text of the label. ``InstanceScorer`` defines all
-    learned parameters, and how the prior keeps the embedding of a rare label close to its text.
+    list. The embedding is initialized by the text of the label. ``InstanceScorer`` describes all
+    learned parameters, and the prior that keeps the embedding of a rare label close to its text.
 
     Args:
         encoder: Encoder of images and texts.
@@ -46,23 +46,24 @@ class MultipleInstanceTiles(MultipleInstanceMethod):
     Differs:
         The settings were chosen with `tiny-vit` on the 500 validation images of scenes-80. The mAP
         of these images, with one seed, is 80.5, 83.5 and 85.5 after a fit on 100, 500 and 1,500
-        annotated images, and 77.4 without a fit. With `tiny-rn`, it is 72.3, 77.5 and 80.6. These
-        variants were tried with `tiny-vit`:
+        annotated images, and 77.4 without a fit. With `tiny-rn`, the mAP after these fits is 72.3,
+        77.5 and 80.6. The following variants were tried with `tiny-vit`:
 
-        - 20 epochs instead of 8 lose two points with 1,500 images; 5 epochs are equal to 8.
-        - A softmax over the labels instead of the reference list has 83.8 with 1,500 images, and
-          added labels change its scores.
+        - With 1,500 images, 20 epochs instead of 8 lower the mAP by two points, and 5 epochs have
+          the mAP of 8 epochs.
+        - With a softmax over the labels instead of the reference list, the mAP with 1,500 images is
+          83.8, and added labels change the scores.
         - With 100 images and 5 epochs, the mAP is 81.0. With a maximum instead of log-sum-exp, it
           is 80.1, without the linear map 80.4, and without text offsets 80.3. With only 3 by 3
           tiles, it is 77.5, and with only 2 by 2 tiles 72.5.
-        - A slope and a level for each grid add at most 0.2 with 1,500 images.
+        - A separate slope and offset for each grid raise the mAP by at most 0.2 with 1,500 images.
         - Explicit shrinkage of the text offsets by the number of positive images lowers the mAP
-          with 100 images by 0.1 to 0.7. Without it, labels with one and two positive images already
-          gain 1.9 and 4.0 points (mean of three seeds).
+          with 100 images by 0.1 to 0.7. Without this shrinkage, the mAP of labels with one and two
+          positive images already rises by 1.9 and 4.0 points (mean of three seeds).
 
         The mAP of 17 unseen labels, on the 506 test images of scenes-80 with such a label, is 83.2
         without a fit, and 84.5 after a fit on 48 other labels of 752 images (mean of three seeds).
-        With `tiny-rn`, it is 72.1 and 77.2.
+        With `tiny-rn`, the mAP is 72.1 without a fit and 77.2 after the fit.
     """
 
     needs = ("views",)

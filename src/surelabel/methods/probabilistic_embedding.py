@@ -1,4 +1,4 @@
-"""Probabilistic embeddings of images and texts, trained on images with captions."""
+"""Score images and texts with probabilistic embeddings, trained on images with captions."""
 
 import math
 from collections.abc import Sequence
@@ -20,12 +20,13 @@ class ProbabilisticEmbedding(Method):
         distance = |m_x - m_t|² + Σ_d (v_x + v_t)
         score    = -a · distance + b
 
-    m_x and m_t are the projected unit vectors of the image and of the sentence, v_x and v_t their
-    variances per dimension, which two networks compute from the vectors. a and b are learned.
+    m_x and m_t are the projected unit vectors of the image and of the sentence. v_x and v_t are
+    their variances per dimension, which two networks compute from the vectors of the encoder. a and
+    b are learned.
 
-    The additional losses are the Kullback-Leibler divergence of the distributions from N(0, I),
-    and the loss with pseudo-positives: pairs without a positive target whose score is at least that
-    of a positive pair of their image.
+    The additional losses are the Kullback-Leibler divergence of the distributions from N(0, I), and
+    a cross-entropy in which pseudo-positives have the target 1. A pseudo-positive is a pair without
+    a positive target whose score is at least that of a positive pair of the same image.
 
     Labels are scored like sentences.
 
@@ -33,8 +34,8 @@ class ProbabilisticEmbedding(Method):
         encoder: Encoder of images and texts.
         names: Labels. Synonyms of one label are separated by ``|``. Other labels can be scored
             after the fit.
-        width: Width of the common space, >= 1. If None, the width of the image vectors.
-        text_width: Width of precomputed text vectors. If None, the width of the encoder.
+        width: Width of the common space, >= 1. If None, the width of the image vectors is used.
+        text_width: Width of precomputed text vectors. If None, the width of the encoder is used.
         initial_scale: Initial value of a and of b, > 0.
         initial_variance: Initial sum of the variances of an image or a sentence, > 0.
         divergence_weight: Weight of the divergence, >= 0.
@@ -109,7 +110,7 @@ class ProbabilisticEmbedding(Method):
         return self.bias - self.log_scale.exp() * distances
 
     def training_pair_scores(self, images: Features, texts: Features) -> Tensor:
-        """Return the scores of :meth:`pair_scores`, and store what the losses need, ``(n, s)``."""
+        """Return the scores of :meth:`pair_scores`, ``(n, s)``, and store values for the losses."""
         self._latest_scores = self.pair_scores(images, texts)
         means = self._means(images, texts)
         log_variances = self._log_variances(images, texts)
@@ -121,7 +122,7 @@ class ProbabilisticEmbedding(Method):
         return self._latest_scores
 
     def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
-        """Return the weighted divergence and loss with pseudo-positives of the last scores.
+        """Return the weighted sum of the divergence and the loss with pseudo-positives, a scalar.
 
         Args:
             targets: Targets in [0, 1] of n images and s sentences, ``(n, s)``.
@@ -138,7 +139,7 @@ class ProbabilisticEmbedding(Method):
 
     @torch.no_grad()
     def pair_variances(self, images: Features, texts: Features) -> Tensor:
-        """Return the mean variance per dimension of each image and sentence, ``(n, s)``."""
+        """Return the variance of each pair, averaged over the dimensions, ``(n, s)``."""
         return self._variance_sums(images, texts) / self.projection.images.out_features
 
     def _means(self, images: Features, texts: Features) -> tuple[Tensor, Tensor]:
@@ -149,13 +150,13 @@ class ProbabilisticEmbedding(Method):
         return self.image_log_variance(images.pooled), self.text_log_variance(texts.pooled)
 
     def _variance_sums(self, images: Features, texts: Features) -> Tensor:
-        """Return the sum of the variances of each image and sentence, ``(n, s)``."""
+        """Return the sum of the variances of image and sentence for each pair, ``(n, s)``."""
         of_images, of_texts = self._log_variances(images, texts)
         return of_images.exp().sum(1)[:, None] + of_texts.exp().sum(1)
 
 
 def _log_variance_network(projection: nn.Linear, initial_variance: float) -> nn.Sequential:
-    """Return a network from vectors to log variances, which starts with equal variances."""
+    """Return a network that maps vectors to log variances, which are initially equal."""
     width = projection.out_features
     network = nn.Sequential(
         nn.Linear(projection.in_features, width), nn.ReLU(), nn.Linear(width, width)

@@ -1,4 +1,4 @@
-"""Scores standardized per image and per label, fused with the scores of label pairs."""
+"""Standardize scores per image and per label, and average them with scores of label pairs."""
 
 import warnings
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ class Standardized(Method):
         z_ij = column(row(s_ij))        row, column: subtract mean, divide by deviation
         score_ij = ½ z_ij + ½ w_j · (sorted_k z_i(j and k), z_ij)
 
-    s_ij is the score of image i for label j, z_ij the standardized score, and w_j a weight vector.
-    z_i(j and k) is the standardized score of image i for the pair of labels j and k. These scores
-    are sorted over k. A row contains the scores of an image, and a column contains the scores of a
-    label or a pair.
+    s_ij is the score of image i for label j, z_ij is the standardized score, and w_j is a weight
+    vector. z_i(j and k) is the standardized score of image i for the pair of labels j and k. The
+    scores z_i(j and k) are sorted over k. A row contains the scores of an image, and a column
+    contains the scores of a label or a pair.
 
     ``fit_unlabelled`` estimates the column statistics and the weights w_j on unlabelled images. The
     unlabelled images are usually the images to be scored (a transductive fit) or similar images.

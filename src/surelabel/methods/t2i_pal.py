@@ -1,4 +1,4 @@
-"""T2I-PAL: learned contexts, class vectors and an adapter, trained on synthesized images."""
+"""Train the contexts, class vectors and adapter of T2I-PAL on synthesized images."""
 
 import math
 from collections.abc import Sequence
@@ -38,11 +38,11 @@ class T2IPAL(Method):
 
     x is the image vector, and x_p are the patch vectors of self-aware attention; unit(v) is v
     divided by its length. t_c and s_c are the texts of label c with the global and the local
-    context, and v_c is a free vector of label c (a prototype), which is initialized by its text. W1
-    and W2 are the weight matrices of the adapter. t_r are the texts of the reference list, as in
-    ``zero_shot``, tau is the scale of the encoder, and η is ``prototype_weight``. a is a learned
-    scale and b a learned bias, which all labels share. Contexts, prototypes and adapter are trained
-    together.
+    context, and v_c is a free vector of label c (a prototype), which is initialized by the text of
+    the label. W1 and W2 are the weight matrices of the adapter. t_r are the texts of the reference
+    list, as in ``zero_shot``. tau is the scale of the encoder, and η is ``prototype_weight``. a is
+    a learned scale and b a learned bias, which all labels share. Contexts, prototypes and adapter
+    are trained together.
 
     The training images are synthesized for captions, and a label is positive if the caption
     mentions it; see ``synthesize_images`` and ``label_captioned_images``. Real images with captions
@@ -77,16 +77,17 @@ class T2IPAL(Method):
         and bias. The contexts are initialized by words, the loss is ``binary``, and the prototypes
         have ten times the learning rate of the contexts and the adapter.
 
-        mAP on the validation images of scenes-80, for 40 labels of the fit and 40 other labels,
-        after 10 epochs with images synthesized for at least 16 captions per label (355 images; mean
-        of two seeds). Zero-shot has 53.4 and 49.3 with tiny-vit, and 52.7 and 49.5 with tiny-rn.
-        The default has 57.2 and 50.5, and 61.1 and 53.7; before training and without the adapter,
-        it is 54.5 and 50.5, and 56.6 and 53.0. With ``prototype_weight=0``, it is 55.4 and 50.6,
-        and 57.3 and 53.2; with ``ratio=0``, 56.8 and 50.6, and 60.6 and 53.3; with the loss
-        ``ranking``, 56.0 and 48.6, and 55.1 and 52.1; at a learning rate of 0.0005, 56.1 and 50.5,
-        and 59.8 and 53.3. These images have the domain of the validation images. With images
-        synthesized in the domain ``sketch``, it is 52.6 and 49.9, and 51.9 and 50.8: for the labels
-        of the fit, this is 0.8 below zero-shot.
+        Each pair a/b is the mAP of 40 labels of the fit (a) and of 40 other labels (b) on the
+        validation images of scenes-80. Fits have 10 epochs on images that are synthesized for at
+        least 16 captions per label (355 images; mean of two seeds). Zero-shot scores have 53.4/49.3
+        with tiny-vit, and 52.7/49.5 with tiny-rn; all further pairs have this order. The default
+        has 57.2/50.5 and 61.1/53.7. Before training and without the adapter, the mAP is 54.5/50.5
+        and 56.6/53.0. With ``prototype_weight=0``, it is 55.4/50.6 and 57.3/53.2; with ``ratio=0``,
+        it is 56.8/50.6 and 60.6/53.3. With the loss ``ranking``, it is 56.0/48.6 and 55.1/52.1; at
+        a learning rate of 0.0005, it is 56.1/50.5 and 59.8/53.3. These images have the domain of
+        the validation images. With images synthesized in the domain ``sketch``, the mAP is
+        52.6/49.9 and 51.9/50.8. For the labels of the fit, it is then 0.8 lower than that of
+        zero-shot scores.
     """
 
     learns_from = "labels"
@@ -128,7 +129,7 @@ class T2IPAL(Method):
 
     @property
     def fit_names(self) -> list[str]:
-        """Labels of the fit, which have prototypes."""
+        """Return the labels of the fit, which have prototypes."""
         return self.prototypes.fit_names
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""TaI-DPT: a global and a local learned context, trained on sentences in place of images."""
+"""Train the global and the local context of TaI-DPT on sentences in place of images."""
 
 import math
 from collections.abc import Sequence
@@ -33,16 +33,16 @@ class TaI(Method):
         score  = a · (global + local) / 2 + b
 
     x is the image vector, and x_p are the patch vectors of self-aware attention. t_c and s_c are
-    the texts of label c with the global and the local context, t_r those of the reference list, as
-    in ``zero_shot``, and tau is the scale of the encoder.
+    the texts of label c with the global and the local context. t_r are the texts of the reference
+    list, as in ``zero_shot``, and tau is the scale of the encoder.
 
     No image is used in training: x is the vector of a sentence, and x_p are those of its tokens,
     with ``token_scale`` in place of ``spatial_scale``. The sentences are captions with the labels
     that they mention, and sentences of prompt templates.
 
-    a and b are fitted to sentences, so that the probabilities of images are not calibrated. On the
-    test images of scenes-80, the ECE is 2.6 points with tiny-vit and 3.2 with tiny-rn, and 0.5
-    after ``calibrate`` with 500 annotated images.
+    a and b are fitted to sentences, so the probabilities of images are not calibrated. On the test
+    images of scenes-80, the ECE is 2.6 points with tiny-vit and 3.2 with tiny-rn, and 0.5 after
+    ``calibrate`` with 500 annotated images.
 
     Args:
         encoder: Encoder of images and texts with patch vectors.
@@ -65,20 +65,21 @@ class TaI(Method):
     Differs:
         The scores are relative to the reference list, and have a learned scale and bias; those of
         the paper are 4 · cos. The contexts are initialized by words, and trained with AdamW. The
-        loss of the paper is ``ranking``, here ``binary``, because of these measurements.
+        paper uses the loss ``ranking``. The default here is ``binary``, because of the measurements
+        below.
 
-        mAP on the validation images of scenes-80, for 40 labels of the fit and 40 other labels.
-        Zero-shot has 53.4 and 49.3 with tiny-vit, and 52.7 and 49.5 with tiny-rn. The default has
-        53.8 and 50.8, and 55.5 and 52.5. Both contexts without training have 53.8 and 50.5, and
-        55.9 and 52.4: the gain comes from the patches, and training does not add to it. With
-        ``ranking`` at a learning rate of 0.002, the mAP is 52.8 and 48.1, and 54.5 and 50.0; with
-        ``ranking`` on 4 · cos, 53.6 and 50.2, and 54.8 and 51.9. With ``binary`` at 0.002, it is
-        53.0 and 50.1, and 55.8 and 52.4; if only the mean of both scores is trained, 49.4 and
-        46.9, and 55.3 and 52.8.
+        Each pair a/b is the mAP of 40 labels of the fit (a) and of 40 other labels (b) on the
+        validation images of scenes-80. Zero-shot scores have 53.4/49.3 with tiny-vit, and 52.7/49.5
+        with tiny-rn; all further pairs have this order. The default has 53.8/50.8 and 55.5/52.5.
+        Both contexts without training have 53.8/50.5 and 55.9/52.4: the improvement comes from the
+        patches, and training does not add to it. With ``ranking`` at a learning rate of 0.002, the
+        mAP is 52.8/48.1 and 54.5/50.0; with ``ranking`` on 4 · cos, it is 53.6/50.2 and 54.8/51.9.
+        With ``binary`` at a learning rate of 0.002, it is 53.0/50.1 and 55.8/52.4; if only the mean
+        of both scores is trained, it is 49.4/46.9 and 55.3/52.8.
     """
 
     learns_from = "texts"
-    branch_weights: ClassVar[tuple[float, ...]] = (0.5, 0.5)  # of the global and the local score
+    branch_weights: ClassVar[tuple[float, ...]] = (0.5, 0.5)  # global and local score
     needs = ("self_aware",)
     open_vocabulary = True
     recipe = TrainingRecipe(

@@ -1,4 +1,4 @@
-"""TaI++: the contexts of TaI-DPT, and a learned vector for each label."""
+"""Train the contexts of TaI-DPT together with a vector for each label (TaI++)."""
 
 from collections.abc import Sequence
 
@@ -43,27 +43,29 @@ class TaIPlus(TaI):
         code of the same group, TaAM-CPT.
 
     Differs:
-        The code of the paper is not available. Its pseudo-visual prompts are image-shaped tensors
-        for the image encoder; here they are vectors in the joint space. The loss is ``binary``. The
-        contrastive term and the dual adapter of the paper are left out, because they give no gain.
-        The contrastive term, a symmetric cross-entropy of 100 · cos(t_c, v_c'), is 0 from the first
-        step, because the class vectors are initialized by the texts. The dual adapter was tried as
-        a bottleneck with the weight 0.2, one on texts and one on class vectors. After 10 epochs on
-        at least 16 captions per label (mean of two seeds), the mAP on the validation images of
-        scenes-80 is 54.0 with it and 54.1 without it for 40 labels of the fit with tiny-vit, and
-        56.3 and 56.2 with tiny-rn. For 40 other labels it is 50.5 and 50.5, and 52.1 and 52.2.
+        The code of the paper is not available. The pseudo-visual prompts of the paper are
+        image-shaped tensors for the image encoder; here they are vectors in the joint space. The
+        loss is ``binary``. The contrastive term and the dual adapter of the paper are left out,
+        because they do not improve the mAP. The contrastive term, a symmetric cross-entropy of 100
+        · cos(t_c, v_c'), is 0 from the first step, because the class vectors are initialized by the
+        texts. The dual adapter was tried as two bottleneck networks with the weight 0.2, one for
+        texts and one for class vectors. The mAP was measured on the validation images of scenes-80,
+        after 10 epochs on at least 16 captions per label (mean of two seeds). For 40 labels of the
+        fit, the mAP is 54.0 with the dual adapter and 54.1 without it (tiny-vit), and 56.3 and 56.2
+        (tiny-rn). For 40 other labels, the mAP is 50.5 and 50.5 (tiny-vit), and 52.1 and 52.2
+        (tiny-rn).
 
         On the test images of scenes-80, the mAP of 40 labels of the fit is 54.0 with tiny-vit and
         53.9 with tiny-rn; that of ``tai`` is 52.0 and 52.2.
 
-        On the validation images, class vectors beside contexts that are not trained have an mAP of
-        55.9 with tiny-vit and 57.6 with tiny-rn, at a learning rate of 0.005 and 20 epochs. Without
-        class vectors, it is 53.8 and 55.9. At 0.0005, it is 55.6 and 57.1. With ``ranking`` on
-        4 · cos, at 0.05 and 10 epochs, it is 55.9 and 57.7, and with random initial vectors 55.8
-        and 57.8.
+        If only the class vectors are trained and not the contexts, the mAP on the validation images
+        is 55.9 with tiny-vit and 57.6 with tiny-rn, at a learning rate of 0.005 and 20 epochs.
+        Without class vectors, it is 53.8 and 55.9. At a learning rate of 0.0005, it is 55.6 and
+        57.1. With ``ranking`` on 4 · cos, a learning rate of 0.05 and 10 epochs, it is 55.9 and
+        57.7. With random initial vectors, it is then 55.8 and 57.8.
     """
 
-    branch_weights = (0.25, 0.5, 0.25)  # of the global score, the local score and the class vectors
+    branch_weights = (0.25, 0.5, 0.25)  # global score, local score and score of the class vectors
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class TaIPlus(TaI):
 
     @property
     def fit_names(self) -> list[str]:
-        """Labels of the fit, which have vectors."""
+        """Return the labels of the fit, which have learned vectors."""
         return self.class_vectors.fit_names
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:

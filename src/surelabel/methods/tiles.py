@@ -1,4 +1,4 @@
-"""Scores of the whole image and of the tiles of regular grids, fused per label."""
+"""Score the whole image and the tiles of regular grids, and fuse the scores per label."""
 
 from collections.abc import Sequence
 
@@ -26,8 +26,9 @@ class Tiles(Method):
         templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
         rows, columns: Number of tile rows and tile columns of the finest grid, >= 1.
         grids: Largest number of grids, >= 1. The first grid is the finest grid. Each further grid
-            has one row and one column less than the grid before, until a grid has at most two of
-            each. With 3 rows, 3 columns and 2 grids an image needs 1 + 9 + 4 encoder passes.
+            has one row and one column less than the grid before, until a grid has at most two rows
+            and two columns. With 3 rows, 3 columns and 2 grids an image needs 1 + 9 + 4 encoder
+            passes.
         fusion: Entry of ``FUSIONS``. The fusions by maximum and ``mean`` accept any score domain,
             and a margin has the unit of the scores. ``mean_of_centred`` and
             ``mean_of_standardized`` already compare labels with each other, and should be combined
@@ -84,7 +85,7 @@ class Tiles(Method):
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether labels that are added after the fit change the scores of other labels."""
+        """Return whether labels that are added after the fit change the scores of other labels."""
         return self.view_fusion.scores_depend_on_other_labels
 
     def next_views(self, features: Features) -> TileLayout | None:

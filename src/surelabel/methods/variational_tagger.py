@@ -1,4 +1,4 @@
-"""Tagging with a latent similarity of images and labels, and two learned uncertainties."""
+"""Score labels with a latent similarity of images and labels, and estimate two uncertainties."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -44,9 +44,9 @@ class VariationalTagger(Method):
 
     P and Q are learned matrices, and p is the sigmoid of the score. In training, z is sampled. The
     variances of z and ``residual`` are fitted to the squared errors of all known targets, so
-    ``residual`` is the expected squared error of p: it is above p · (1 - p) for ambiguous images
+    ``residual`` is the expected squared error of p. It is above p · (1 - p) for ambiguous images
     and for labels with wrong annotations. ``match`` is fitted like the variance of the method
-    ``variational``: it is low for reliable matches, and can be compared between accepted labels
+    ``variational``. It is low for reliable matches, and can be compared between accepted labels
     only.
 
         loss = recon + alpha · KL + beta · (V_all + residual loss + V_pos + gamma · V_neg)
@@ -81,16 +81,17 @@ class VariationalTagger(Method):
         arXiv:2605.30968.
 
     Differs:
-        The paper has no tagger. Its variance is small for accepted labels and large for all others,
-        so it does not indicate errors over all labels; the residual does. The weights start such
-        that the scores are calibrated cosines.
+        The paper has no tagger. The variance of the paper is small for accepted labels and large
+        for all others, so it does not indicate errors over all labels. The residual indicates these
+        errors. The weights are initialized so that the scores are calibrated cosines.
 
         After 10 epochs on the training images of scenes-80 with `tiny-vit`, one seed, the mAP on
         the validation images is 60.9 and the log loss 86.5 mnat per label. Without P and Q, they
         are 52.7 and 98.3 after 30 epochs. On the test images, with five seeds and 20 epochs, the
         area under the ROC curve of errors over all labels is 85 % for ``residual``, 16 % for
         ``match``, and 86 % for p · (1 - p). Among accepted labels, ``residual`` orders errors
-        better than p · (1 - p); without p · (1 - p) in its formula, it would be inverted there.
+        better than p · (1 - p); without p · (1 - p) in the formula of ``residual``, this order
+        would be inverted.
     """
 
     learns_from = "labels"
@@ -152,7 +153,7 @@ class VariationalTagger(Method):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Start with calibrated cosines, and with their mean squared error as the variance."""
+        """Initialize scores to calibrated cosines, and the variance to the mean squared error."""
         cosines = features.pooled @ self.texts.T
         self.level.initialize(cosines, targets, known, link)
         self.posterior.start_with_cosines(

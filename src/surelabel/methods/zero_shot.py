@@ -1,4 +1,4 @@
-"""Zero-shot scores from label texts, without training."""
+"""Compute zero-shot scores from label texts, without training."""
 
 from collections.abc import Sequence
 
@@ -24,19 +24,21 @@ class ZeroShot(Method):
     and a single label can be scored. Score domains other than ``reference`` and ``cosine`` compare
     the labels with each other.
 
-    If the encoder was trained with the sigmoid loss and has a bias b, such as SigLIP, the score is
-    tau · cos(x, t_c) by default, and score + b is the log-odds of the encoder itself.
+    Encoders that were trained with the sigmoid loss, such as SigLIP, have a bias b. For such an
+    encoder, the default score is tau · cos(x, t_c), and score + b is the log-odds of the encoder
+    itself.
 
     Args:
         encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
         names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
-        domain: Score domain; see ``TextScorer``. If None, ``cosine`` if the encoder has a bias and
-            there are no background words, and otherwise ``reference``.
+        domain: Score domain; see ``TextScorer``. If None, ``cosine`` is used if the encoder has a
+            bias and there are no background words; otherwise, ``reference`` is used.
         templates, background, scale: Settings of the text scores; see ``TextScorer``.
 
     Attributes:
         model_link: Link of the scores to log-odds by the bias of the encoder. If the encoder has no
-            bias, or if the domain or the scale is another one, the value is None.
+            bias, the domain is not ``cosine``, or the scale is not that of the encoder, the value
+            is None.
 
     Source:
         Radford et al., Learning Transferable Visual Models From Natural Language Supervision, ICML
@@ -77,7 +79,7 @@ class ZeroShot(Method):
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether labels that are added after the fit change the scores of other labels."""
+        """Return whether labels that are added after the fit change the scores of other labels."""
         return self.text_scorer.scores_depend_on_other_labels
 
     def forward(self, features: Features) -> Tensor:

@@ -1,11 +1,13 @@
-"""Pseudo-labels: targets for unlabelled images. To add an entry, add one line to a table.
+"""Compute pseudo-labels, that is, targets for unlabelled images.
 
-- ``PSEUDOLABELS``: functions ``(scores (n c) or (n t c), *, settings) -> targets (n c)``. The
-  scores are log-odds, as computed by ``views.relative_log_odds_of_softmax``. The first of the t
+To add an entry, add one line to one of the following tables.
+
+- ``PSEUDOLABELS`` contains functions ``(scores (n c) or (n t c), *, settings) -> targets (n c)``.
+  The scores are log-odds, as computed by ``views.relative_log_odds_of_softmax``. The first of the t
   views is the whole image.
-- ``CORRECTIONS``: functions ``(scores (n c), *, settings) -> scores (n c)``, where all scores are
-  log-odds.
-- ``SEWINGS``: frozen dataclasses with the settings of the training on pseudo-labels.
+- ``CORRECTIONS`` contains functions ``(scores (n c), *, settings) -> scores (n c)``, where all
+  scores are log-odds.
+- ``SEWINGS`` contains frozen dataclasses with the settings of the training on pseudo-labels.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pseudo-labels of CCD: probabilities divided by the mean confidence of each label."""
+"""Compute the pseudo-labels of CCD: probabilities divided by the mean confidence of each label."""
 
 import math
 

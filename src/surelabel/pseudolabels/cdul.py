@@ -1,4 +1,4 @@
-"""Pseudo-labels of CDUL: mean probability of the whole image and one part."""
+"""Compute the pseudo-labels of CDUL: the mean probability of the whole image and one part."""
 
 import torch
 from torch import Tensor

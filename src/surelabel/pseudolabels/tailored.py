@@ -1,4 +1,4 @@
-"""Pseudo-labels of the cutting stage of TailorCLIP: view scores fused, then corrected."""
+"""Compute pseudo-labels of TailorCLIP's cutting stage: view scores are fused, then corrected."""
 
 import torch
 from torch import Tensor
@@ -34,12 +34,12 @@ def tailored(scores: Tensor, *, margin: float = 1.0, top_k: int = 1) -> Tensor:
         TailorCLIP, arXiv:2606.11626, section 3.2, eq. 7, and section 3.3.1, eq. 9.
 
     Differs:
-        The margin is 1; in the paper it is 0.1. Both were compared on 500 images of Scenes in 3 by
-        3 tiles, with the softmax at half the scale of the encoder. With tiny-vit, a margin of 1
-        leads to 76.8 mAP and 2.6 predicted labels per image, and a margin of 0.1 to 75.8 mAP and
-        4.4 predicted labels. The mean number of positive labels per image is 2.7. With tiny-rn,
-        both margins lead to 56.8 mAP. On VOC2012 train, with CLIP RN50x64 at its full scale, the
-        mAP is 0.4 lower with a margin of 1 than with a margin of 0.1.
+        The margin is 1; in the paper, the margin is 0.1. Both margins were compared on 500 images
+        of Scenes in 3 by 3 tiles, with the softmax at half the scale of the encoder. With tiny-vit,
+        a margin of 1 leads to 76.8 mAP and 2.6 predicted labels per image, and a margin of 0.1 to
+        75.8 mAP and 4.4 predicted labels. The mean number of positive labels per image is 2.7. With
+        tiny-rn, both margins lead to 56.8 mAP. On VOC2012 train, with CLIP RN50x64 at its full
+        scale, the mAP is 0.4 lower with a margin of 1 than with a margin of 0.1.
 
         The scores of all parts are fused. The authors' code fuses parts in several passes, and
         keeps the scores of the pass with the highest mAP against the true labels. For another

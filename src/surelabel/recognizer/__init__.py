@@ -1,4 +1,4 @@
-"""Recognizer class, and functions to tag, evaluate, localize and index images."""
+"""Define the recognizer, and functions to tag, evaluate, localize and index images."""
 
 from surelabel.recognizer.active_learning import label_next
 from surelabel.recognizer.annotation_batch import AnnotationBatch

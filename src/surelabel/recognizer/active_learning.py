@@ -1,4 +1,4 @@
-"""Active learning: choose the rows to annotate next, at random and by a strategy."""
+"""Choose the rows to annotate next, at random and by a strategy (active learning)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -58,37 +58,37 @@ def label_next(
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> AnnotationBatch:
-    """Choose rows without labels to annotate next: random rows, and rows that represent the others.
+    """Choose the unlabelled rows to annotate next: random rows, and rows that represent all rows.
 
     The random sample consists of the rows with the smallest permanent random numbers, and grows
-    from call to call. All random rows thus have the same inclusion probability, whatever was
-    annotated before: ``calibrate``, ``evaluate`` and guarantees use only these rows.
-    The other rows are chosen by greedy facility location on the image vectors: each reduces the
-    mean distance of all images to the nearest chosen or annotated image most. If no row has labels,
-    all rows are random.
+    from call to call. All random rows thus have the same inclusion probability, which does not
+    depend on earlier annotations. ``calibrate``, ``evaluate`` and guarantees use only random rows.
+    The other rows are chosen by greedy facility location on the image vectors. Each of these rows
+    is the one that most reduces the mean distance of all images to the nearest chosen or annotated
+    image. If no row has labels, all chosen rows are random.
 
     Args:
         source: Annotated images, vectors or scores, whose rows without a known target can be
-            chosen; or images without labels, of which the result contains the chosen ones only.
-        count: Number of rows to choose, >= 1. If there are fewer, all are chosen. With
-            ``random_share=1``, random rows that have labels already make the number smaller.
+            chosen. If the images have no labels, the result contains only the chosen images.
+        count: Number of rows to choose, >= 1. If fewer rows are unlabelled, all of them are chosen.
+            With ``random_share=1``, fewer rows are chosen if sampled rows already have labels.
         pool: Further images without labels, as paths or a folder. If None, only rows of
             ``source`` can be chosen.
         names: Labels, length c. If None, the labels of ``source``.
         random_share: Fraction of the rows that are chosen at random, in [0, 1].
-        annotated_at_random: Whether the annotated rows are a random sample of all rows, which a
-            dataset without entries does not state. If False, they are no random rows.
-        model: Encoder of the image vectors, or folder of a saved recognizer, whose probabilities
-            the batch then contains. If None, ``tiny-vit`` for images.
-        seed: Seed of the permanent random numbers. If rows are added to the pool, it must be that
-            of the first call.
+        annotated_at_random: Whether the annotated rows are a random sample of all rows, for a
+            dataset without the column ``chosen_by``. If False, no annotated row is random.
+        model: Encoder of the image vectors, or folder of a saved recognizer. The batch contains the
+            probabilities of a saved recognizer. If None, ``tiny-vit`` for images.
+        seed: Seed of the permanent random numbers. If rows are added to the pool, give the seed of
+            the first call.
         device: PyTorch device of the encoder.
         progress: Function called with the number of encoded images and the number of all images.
 
     Raises:
-        InputError: If no row is without labels, if there are no labels, if
-            ``annotated_at_random`` is given for a dataset with entries, or if the random rows of
-            ``source`` cannot be extended to rows that were added.
+        InputError: If all rows have labels or were chosen before, or if no labels are given. Also
+            if ``annotated_at_random`` is given for a dataset with the column ``chosen_by``, or if
+            the random rows of ``source`` cannot be extended to added rows.
         ConfigError: If ``count`` or ``random_share`` is out of range.
         DataError: If no image can be read.
 
@@ -155,19 +155,22 @@ def _check_label_next_settings(count: int, random_share: float) -> None:
     """Check the number of rows and the share of random rows.
 
     Raises:
-        ConfigError: If one is out of range.
+        ConfigError: If the number or the share is out of range.
     """
     if count < 1:
         raise ConfigError(f"count must be >= 1; got {count}. Give the number of rows to annotate.")
     if not 0 <= random_share <= 1:
-        raise ConfigError(f"random_share must be in [0, 1]; got {random_share}. Give 0.2.")
+        raise ConfigError(
+            f"random_share must be in [0, 1]; got {random_share}. Give the default, "
+            f"{DEFAULT_RANDOM_SHARE}."
+        )
 
 
 def _entries_before(rows: LabelledInput, *, annotated_at_random: bool) -> RowSelection:
-    """Return how the rows were chosen; annotated rows without entries can be a random sample.
+    """Return how the rows were chosen before; annotated rows can be declared random.
 
     Raises:
-        InputError: If the rows have entries that say something else.
+        InputError: If rows are declared random, and the dataset states how its rows were chosen.
     """
     if rows.row_selection is None:
         is_random: Flags = np.asarray(rows.known.any(axis=1) & annotated_at_random)
@@ -176,20 +179,20 @@ def _entries_before(rows: LabelledInput, *, annotated_at_random: bool) -> RowSel
     if annotated_at_random:
         raise InputError(
             "Annotated rows can be declared random only if the dataset has no column chosen_by; "
-            "got one. Remove --annotated-at-random."
+            "got a dataset with this column. Remove --annotated-at-random."
         )
     return rows.row_selection
 
 
 def _load_saved_recognizer(model: str | None, device: str) -> Recognizer | None:
-    """Return the saved recognizer of a folder; None if the model is an encoder."""
+    """Return the saved recognizer of a folder, or None if the model is an encoder."""
     if model is None or not Path(model).is_dir():
         return None
     return Recognizer.load(model, device=device)
 
 
 def _load_encoder(model: str | None, rows: LabelledInput, device: str) -> Encoder:
-    """Return the encoder of a name, or that of images, vectors or scores, with normalization."""
+    """Return the encoder of images, vectors or scores, with a normalization fitted on the rows."""
     if isinstance(rows, LabelledScores):
         name, settings = f"scores:{rows.kind}", {"columns": [*rows.columns], "views": rows.views}
     elif isinstance(rows, LabelledFeatures):
@@ -208,13 +211,13 @@ def _representative_rows(
     seed: int,
     progress: Progress | None,
 ) -> RowIndices:
-    """Return rows that represent the others, by facility location on the image vectors.
+    """Return rows that represent all rows, by facility location on the image vectors.
 
     Args:
         rows: All n rows.
         encoder: Encoder of the image vectors.
         is_selected: Mask of the rows that are annotated or chosen already, ``(n,)``.
-        count: Number of rows.
+        count: Number of rows to choose.
         seed: Seed of the sample of rows over which gains are computed.
         progress: Function called with the number of encoded images and the number of all images.
 
@@ -236,7 +239,7 @@ def _representative_rows(
 
 
 def _encode_rows(rows: LabelledInput, encoder: Encoder, progress: Progress | None) -> EncodedImages:
-    """Return the pooled vectors of images, or normalized vectors or scores."""
+    """Return the pooled vectors of images, or the normalized vectors or scores of rows."""
     if isinstance(rows, LabelledFeatures):
         return normalize_precomputed_vectors(
             precomputed_vectors(encoder, rows),
@@ -251,7 +254,7 @@ def _encode_rows(rows: LabelledInput, encoder: Encoder, progress: Progress | Non
 def _entries_after(
     selection: RowSelection, sample: RandomSample, chosen: RowIndices
 ) -> RowSelection:
-    """Return how all rows were chosen, after the random sample and the chosen rows."""
+    """Return how all rows were chosen, including the new random rows and the chosen rows."""
     keys = ["" if key == RANDOM_ROW else key for key in selection.chosen_by]
     for row in chosen:
         keys[row] = REPRESENTATIVE

@@ -1,4 +1,4 @@
-"""Batch of rows to annotate next, as a table, as tasks of Label Studio, or as a list."""
+"""Write a batch of rows to annotate next as a table, as tasks of Label Studio, or as a list."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from surelabel.storage.image_paths import absolute_image_path, is_object_url
 from surelabel.summaries import Summary
 
 LOCAL_FILES = "/data/local-files/?d="  # of a Label Studio server that serves local files
-SHOWN_PROBABILITY = 0.5  # from which a label is selected in a task
+SHOWN_PROBABILITY = 0.5  # lowest probability of a label that is selected in a task
 N_SHOWN_PATHS = 3  # paths in the summary
 
 
@@ -28,7 +28,7 @@ class AnnotationBatch:
 
     Attributes:
         table: All rows of the dataset, and the chosen images of the pool, with labels. The targets
-            of the chosen rows are unknown, and ``row_selection`` states how they were chosen.
+            of the chosen rows are unknown. ``row_selection`` states how each row was chosen.
         rows: Indices of the chosen rows in the table: random rows first, then the rows of the
             strategy, best first.
         predictions: Probabilities of the chosen rows that can be read, if a calibrated recognizer
@@ -63,24 +63,24 @@ class AnnotationBatch:
 
     @property
     def paths(self) -> list[str]:
-        """Paths or names of the chosen rows."""
+        """Return the paths or names of the chosen rows."""
         return [str(self.table.paths[row]) for row in self.rows]
 
     @property
     def chosen_by(self) -> list[str]:
-        """``random``, or the key of the strategy, of each chosen row."""
+        """Return ``random``, or the key of the strategy, for each chosen row."""
         assert self.table.row_selection is not None  # by construction
         return [self.table.row_selection.chosen_by[row] for row in self.rows]
 
     @property
     def n_random(self) -> int:
-        """Number of chosen rows that are random."""
+        """Return the number of chosen rows that are random."""
         assert self.table.row_selection is not None  # by construction
         return int(self.table.row_selection.is_random[list(self.rows)].sum())
 
     @property
     def inclusion_probability(self) -> float:
-        """Inclusion probability of all random rows of the table; NaN if there are none."""
+        """Return the inclusion probability of the random rows of the table, or NaN without them."""
         assert self.table.row_selection is not None  # by construction
         probability = self.table.row_selection.inclusion_probability
         is_random = self.table.row_selection.is_random
@@ -105,7 +105,7 @@ class AnnotationBatch:
     def to_csv(self, path: str | Path) -> None:
         """Write the table with one column per label; the cells of the chosen rows are empty.
 
-        Rows of vectors or scores that have neither labels nor an entry are left out.
+        Rows of vectors or scores that have no labels and were not chosen are left out.
 
         Args:
             path: Path of a new file.
@@ -125,8 +125,8 @@ class AnnotationBatch:
     def to_label_studio(self, path: str | Path) -> None:
         """Write the chosen images as tasks of Label Studio, with the predictions if there are any.
 
-        The URL of an image is that of a Label Studio server that serves local files from the root
-        folder. The fields of ``data`` are copied to its exports.
+        The URLs of the images belong to a Label Studio server that serves local files from the root
+        folder. Label Studio copies the fields of ``data`` to its exports.
 
         Args:
             path: Path of a new JSON file.
@@ -197,14 +197,15 @@ class AnnotationBatch:
             )
         if self.n_pending:
             parts.append(
-                f"{format_count(self.n_pending, self.noun)} chosen before without labels: annotate "
-                "them too."
+                f"{format_count(self.n_pending, self.noun)} of earlier batches still "
+                f"{'has' if self.n_pending == 1 else 'have'} no labels. Annotate "
+                f"{'it' if self.n_pending == 1 else 'them'} too."
             )
         return " ".join(parts)
 
 
 def _probabilities_of_row(predictions: Predictions, row: int) -> dict[str, float]:
-    """Return the probability of each label, rounded."""
+    """Return the probability of each label, rounded to four decimals."""
     values = predictions.probabilities[row].round(4).tolist()
     return dict(zip(predictions.names, values, strict=True))
 

@@ -1,4 +1,4 @@
-"""Rows from which images are chosen for annotation: a dataset, and a pool of images."""
+"""Combine the rows from which images are chosen for annotation: a dataset and a pool."""
 
 import os
 import warnings
@@ -28,11 +28,11 @@ from surelabel.storage.image_paths import is_object_url
 def annotation_pool(
     source: RecognizerInput, pool: RecognizerInput | None, names: Sequence[str] | None
 ) -> tuple[LabelledInput, int]:
-    """Return the rows of a dataset, followed by those of a pool, and the number of the former.
+    """Return the rows of a dataset followed by those of a pool, and the number of dataset rows.
 
     Args:
         source: Annotated images, vectors or scores; or images without labels, which are a pool.
-        pool: Further images without labels, or None. Those of ``source`` are left out.
+        pool: Further images without labels, or None. Images of ``source`` are left out.
         names: Labels, length c. If None, the labels of ``source``.
 
     Raises:
@@ -49,8 +49,8 @@ def annotation_pool(
     if isinstance(resolved, LabelledFeatures):
         if pool is not None:
             raise InputError(
-                "A pool must be images; got it for vectors or scores. Give one dataset, in which "
-                "the targets of rows without labels are unknown."
+                "A pool must be images; got a pool for vectors or scores. Give one dataset, in "
+                "which the targets of rows without labels are unknown."
             )
         return _with_labels(resolved, labels), len(resolved)
     if isinstance(resolved, Images):
@@ -66,7 +66,7 @@ def _with_labels(rows: LabelledInput, labels: Sequence[str]) -> LabelledInput:
     if list(rows.names) == list(labels):
         return rows
     vocabulary, aliases = parse_label_names(labels)
-    with warnings.catch_warnings():  # labels without targets are what label-next is for
+    with warnings.catch_warnings():  # labels without targets are expected here
         warnings.simplefilter("ignore", UserWarning)
         aligned = align_recognizer_input_labels(rows, vocabulary, aliases)
     if isinstance(rows, LabelledScores):

@@ -1,4 +1,4 @@
-"""Accept predicted targets with a bound on the expected share of wrong ones."""
+"""Accept predicted targets with a bound on the expected share of wrong targets."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -36,7 +36,7 @@ from surelabel.recognizer.vector_normalization import row_noun
 from surelabel.records import Images, LabelledImages, RowSelection
 from surelabel.summaries import Summary
 
-CHOSEN_BY = "auto_label"  # entry of the column chosen_by of accepted targets: not a random sample
+CHOSEN_BY = "auto_label"  # in the column chosen_by of accepted targets: no random rows
 N_SUMMARY_ROWS = 20
 
 
@@ -69,7 +69,7 @@ class AutoLabelCount:
 
     @property
     def share(self) -> float:
-        """Share of the images whose predicted target was accepted, in [0, 1]; 0 without images."""
+        """Return the share of images with an accepted target, in [0, 1], or 0 without images."""
         return self.accepted / max(self.images, 1)
 
 
@@ -80,7 +80,7 @@ class AutoLabels:
     Attributes:
         paths: Paths of n new images, or identifiers of vectors or scores.
         names: Labels, length c.
-        targets: Accepted targets, ``(n, c)``: 1 or 0. NaN: a person has to decide.
+        targets: Accepted targets, ``(n, c)``: 1, 0, or NaN for a target that a person must decide.
         max_wrong: Bound of the expected share of wrong targets among the accepted ones.
         pooled: Whether the bound holds for all accepted targets together. If False, it holds for
             each label and predicted target.
@@ -115,18 +115,18 @@ class AutoLabels:
 
     @property
     def accepted(self) -> Flags:
-        """Mask of the accepted targets, ``(n, c)``."""
+        """Return the mask of the accepted targets, ``(n, c)``."""
         return ~np.isnan(self.targets)
 
     @property
     def promise(self) -> str:
-        """Sentence that states what is promised for the accepted targets."""
+        """Return sentences that state the bound for the accepted targets and its condition."""
         group = "all labels together" if self.pooled else "each label and predicted target"
         return (
             f"For {group}, the expected share of wrong targets among the accepted ones is at most "
-            f"{100 * self.max_wrong:g} %, if the calibration images are a random sample of the "
-            f"same {self.noun}s. It holds for all {len(self):,} {self.noun}s together, not for "
-            f"one {self.noun}."
+            f"{100 * self.max_wrong:g} %. The bound requires that the calibration images are a "
+            f"random sample of the same {self.noun}s. It holds for all {len(self):,} {self.noun}s "
+            f"together, not for one {self.noun}."
         )
 
     def as_labelled_images(self) -> LabelledImages:
@@ -141,7 +141,8 @@ class AutoLabels:
         states ``auto_label``, so that no calibration, evaluation or guarantee uses these targets.
 
         Args:
-            path: Path of a new file: people may have filled cells of an earlier one.
+            path: Path of a new file. An existing file is not replaced, because people may have
+                filled its cells.
 
         Raises:
             InputError: If a label cannot be the name of a column.
@@ -193,19 +194,19 @@ def auto_label(
     pooled: bool = False,
     progress: Progress | None = None,
 ) -> AutoLabels:
-    """Accept predicted targets of new images such that few of the accepted ones are wrong.
+    """Accept predicted targets of new images such that few accepted targets are wrong.
 
-    The predicted target of a label is 1 if its probability is at least 0.5, and otherwise 0. Images
-    whose predicted target has a high probability are accepted; a person decides the others. For
+    The predicted target of a label is 1 if its probability is at least 0.5, and otherwise 0.
+    Predicted targets with a high probability are accepted; a person decides the other targets. For
     each label and predicted target, the expected share of wrong targets among the accepted ones is
-    at most ``max_wrong``. The promise needs no calibrated probabilities, but few targets are
+    at most ``max_wrong``. The bound requires no calibrated probabilities, but few targets are
     accepted if the probabilities are not informative.
 
-    The promise holds if the calibration images are a random sample of the images to label, and all
-    of these images are given together. It is an expectation over such samples: not for a single
-    image, nor for other images. Images of the fit are left out, so the others must be like all: if
-    a strategy chose a large share of all images for the fit, the promise does not hold. Then sample
-    the calibration images after the fit.
+    The bound holds if the calibration images are a random sample of the images to label, and all
+    images to label are given in one call. The bound is an expectation over random samples. It does
+    not hold for a single image, nor for other images. Images of the fit are left out. If a strategy
+    chose a large share of all images for the fit, the remaining images are no random sample, and
+    the bound does not hold. In this case, sample the calibration images after the fit.
 
     Args:
         recognizer: Calibrated recognizer.
@@ -231,9 +232,9 @@ def auto_label(
         Conformal p-values, Journal of Machine Learning Research 24, 2023.
 
     Differs:
-        Written without the code of the papers. The bound holds for each label and predicted target
-        apart. For those with few calibration images, one test replaces Benjamini-Hochberg; see
-        ``decisions.claim_selection``.
+        The function was written without the code of the papers. The bound holds separately for each
+        label and predicted target. If there are few calibration images for them, one test replaces
+        Benjamini-Hochberg; see ``decisions.claim_selection``.
 
     Example:
         >>> import surelabel as sl
@@ -294,10 +295,10 @@ def _accept_pooled_targets(sample: CalibrationSample, logits: Array, level: floa
 def _groups_of_predicted_targets(
     sample: CalibrationSample, logits: Array
 ) -> Iterator[tuple[Flags, int, tuple[Array, Array, Flags]]]:
-    """Yield the new images and the column of each label and predicted target.
+    """Yield new images, column and claims of each label and predicted target.
 
-    The third item contains the probabilities of the predicted targets of new images and of
-    calibration images, and which of the latter are wrong.
+    The claims are the probabilities of the predicted targets of new images and of calibration
+    images, and a mask of the wrong predicted targets of calibration images.
     """
     for column, is_known in enumerate(sample.known.T):
         reference, is_positive = sample.logits[:, column], sample.is_positive[:, column]
@@ -310,7 +311,10 @@ def _groups_of_predicted_targets(
 
 
 def _calibration_counts(sample: CalibrationSample) -> tuple[Array, Array]:
-    """Return the numbers of calibration images and of wrong ones, ``(c, 2)``: target 1, then 0."""
+    """Return the numbers of calibration images and of wrong predicted targets, both ``(c, 2)``.
+
+    The first column belongs to the predicted target 1, the second one to 0.
+    """
     is_predicted = sample.logits >= 0
     groups = [sample.known & (is_predicted == target) for target in (True, False)]
     is_wrong = is_predicted != sample.is_positive

@@ -65,7 +65,7 @@ def check_recognizer_calibrator(run: Run, raw_score_entry: str | None) -> None:
 def select_run_calibrator(
     run: Run, raw: Array, targets: Array, known: Flags
 ) -> CalibratorSelection:
-    """Return the calibrator of a run, or the one that it selects on labelled images.
+    """Return the calibrator of a run, or the calibrator that it selects on labelled images.
 
     Args:
         run: Run with the calibrator.
@@ -74,8 +74,8 @@ def select_run_calibrator(
         known: True where the target is known, ``(n, c)``.
 
     Raises:
-        InputError: If the calibrator selects another one, and no known target is positive, or no
-            known target is negative.
+        InputError: If the calibrator selects another calibrator, and no known target is positive or
+            no known target is negative.
     """
     calibrator = run.entry("calibrator")()
     if isinstance(calibrator, SelectsCalibrator):
@@ -96,9 +96,9 @@ def fit_recognizer_calibration(
 ) -> CalibrationRecord:
     """Fit the calibrator of a run on labelled images and compute the validation record.
 
-    A calibrator that selects among others, such as ``cross_validated``, selects on all images, and
-    the selected one is fitted and described. For the validation record, the selection is repeated
-    in each fold, so that the logits of an image do not depend on its targets.
+    A calibrator such as ``cross_validated`` selects one of several calibrators on all images. The
+    selected calibrator is fitted and described. For the validation record, the selection is
+    repeated in each fold, so that the logits of an image do not depend on its targets.
 
     Args:
         run: Run with the calibrator and the seed.
@@ -140,7 +140,7 @@ def fit_recognizer_calibration(
 
 
 def _describe_calibrator_selection(selection: CalibratorSelection, calibrator: Calibrator) -> str:
-    """Return the key of a calibrator, how it was selected, and what new labels use."""
+    """Return a text with a calibrator, how it was selected, and the calibrator of new labels."""
     if not selection.log_losses:
         return selection.name
     text = f"{selection.name} (selected by log loss"
@@ -240,7 +240,7 @@ def fit_recognizer_calibration_without_labels(
 
 
 def _calibrator_without_labels(run: Run) -> CalibratorSelection:
-    """Return the calibrator of a run, or a shared one if it selects by labels."""
+    """Return the calibrator of a run, or a shared calibrator if the run selects one by labels."""
     calibrator = run.entry("calibrator")()
     if isinstance(calibrator, SelectsCalibrator):
         return calibrator.select_shared()

@@ -1,4 +1,4 @@
-"""Fitted calibration of a recognizer: calibrator, label shift and validation record."""
+"""Define the fitted calibration of a recognizer: calibrator, label shift, validation record."""
 
 import re
 import warnings
@@ -48,8 +48,8 @@ class CalibrationRecord:
             require a record that was computed from labels.
         fit_labels: Labels of the calibration images, if the calibrator computes parameters of other
             labels from text vectors; otherwise empty. Aliases are separated by ``|``.
-        log_losses: Cross-validated log loss in nats of the calibrators among which this one was
-            selected, by key. If it was not selected, it is empty.
+        log_losses: Cross-validated log loss in nats of the calibrators among which this calibrator
+            was selected, by key. If there was no selection, the mapping is empty.
     """
 
     name: str
@@ -63,7 +63,7 @@ class CalibrationRecord:
 
     @property
     def selection_text(self) -> str | None:
-        """Sentence with the log losses of the selection, or None if there was no selection."""
+        """Return a sentence with the log losses of the selection, or None without a selection."""
         if not self.log_losses:
             return None
         losses = ", ".join(f"{name} {loss:.4f}" for name, loss in self.log_losses.items())
@@ -106,9 +106,9 @@ class CalibrationRecord:
         """Return a calibration for other labels.
 
         Labels of this calibration keep their parameters if the calibrator is a
-        ``HasLabelParameters`` and there is no label shift. If there are no parameters of a label,
-        it uses the shared parameters, and one warning is emitted. If the labels share no
-        parameters, return None.
+        ``HasLabelParameters`` and there is no label shift. Labels without own parameters use the
+        shared parameters, and one warning is emitted. If the labels share no parameters, return
+        None.
 
         Args:
             texts: Text vectors of ``fit_labels`` and of the other labels, for calibrators that use
@@ -204,7 +204,7 @@ class CalibrationRecord:
 def restore_calibration_record(
     state: dict[str, Any] | None, record: ValidationRecord | None = None
 ) -> CalibrationRecord | None:
-    """Return the calibration of a ``state`` read from JSON; if ``state`` is None, return None.
+    """Return the calibration of a ``state`` from JSON, or None if ``state`` is None.
 
     Raises:
         DataError: If ``state`` does not describe a calibrator of this version of surelabel, or a
@@ -257,7 +257,7 @@ def restore_calibration_record(
 
 
 def calibrator_key(calibrator: Calibrator | None) -> str | None:
-    """Return the key of a calibrator in ``CALIBRATORS``, or None if it is no entry."""
+    """Return the key of a calibrator in ``CALIBRATORS``, or None if there is no such key."""
     return next((name for name, entry in CALIBRATORS.items() if entry is type(calibrator)), None)
 
 

@@ -1,4 +1,4 @@
-"""Random annotated images with predictions, from which conformal selection computes p-values."""
+"""Predict the calibration images from which conformal selection computes p-values."""
 
 import warnings
 from collections import Counter
@@ -43,7 +43,7 @@ class CalibrationSample:
 
     @property
     def logits(self) -> Array:
-        """Calibrated log-odds, ``(n, c)``."""
+        """Return the calibrated log-odds, ``(n, c)``."""
         return calibrated_logits(self.predictions)
 
     def __len__(self) -> int:
@@ -55,12 +55,12 @@ def make_calibration_sample(
 ) -> CalibrationSample:
     """Predict the random annotated images that the recognizer was not fitted or calibrated on.
 
-    Images that a strategy chose are left out, and so are images that the recognizer was fitted or
-    calibrated on. A warning states their numbers.
+    Images that a strategy chose, and images that the recognizer was fitted or calibrated on, are
+    left out. A warning states the numbers of images that are left out.
 
     Args:
         recognizer: Calibrated recognizer.
-        source: Annotated images, vectors or scores: a random sample of the images to select from.
+        source: Random sample of the images to select from: annotated images, vectors or scores.
         progress: Function called with the number of encoded images and the total number of images.
 
     Raises:
@@ -84,8 +84,8 @@ def make_calibration_sample(
     targets, known = labelled.targets[rows], labelled.known[rows]
     if not np.isin(targets[known], (0, 1)).all():
         raise InputError(
-            "Targets of calibration images must be 0 or 1; got soft targets between them. Leave "
-            "these targets unknown, or decide them."
+            "Targets of calibration images must be 0 or 1; got soft targets between 0 and 1. Make "
+            "these targets unknown (NaN), or replace them by 0 or 1."
         )
     sample = CalibrationSample(
         predictions, targets > 0, known, prediction_keys(recognizer, source, predictions)
@@ -151,18 +151,19 @@ def predict_new_images(
     if not is_new.any():
         raise InputError(
             "New images must not be calibration images or images of the fit; got "
-            f"{format_count(len(is_new), row_noun(recognizer.encoder))}, all of which are. Their "
-            "targets are known already."
+            f"{format_count(len(is_new), row_noun(recognizer.encoder))}, none of which is new. "
+            "Give other images."
         )
     return _take_predictions(predictions, is_new), int((~is_new).sum())
 
 
 def are_calibration_rows(keys: Keys, paths: Sequence[str], sample: CalibrationSample) -> Flags:
-    """Return which images are those of a calibration sample, ``(n,)``.
+    """Return which images belong to a calibration sample, as a mask ``(n,)``.
 
-    Each calibration image is one image at most: that of its path, or else the first of the same
-    content. Further images of the same content are new images. If they were left out, contents that
-    occur often would be rarer among new images than in the calibration sample.
+    Each calibration image corresponds to at most one image: the image with the same path and
+    content, or else the first image with the same content. Further images with this content are new
+    images. If they were left out, frequent contents would be rarer among new images than in the
+    calibration sample.
 
     Args:
         keys: Hash of the content of n images, ``(n,)``.
@@ -200,9 +201,9 @@ def _unused_images(recognizer: Recognizer, sample: CalibrationSample) -> Calibra
         is_used = recognizer.used_rows.contain(sample.keys) & is_labelled
     if not (is_labelled & ~is_used).any():
         raise InputError(
-            "Calibration images must have labels, and must not be images that the recognizer was "
-            f"fitted or calibrated on; got {format_count(int(is_used.sum()), noun)} of the fit or "
-            f"the calibration, and {int((~is_labelled).sum())} without labels. Annotate others."
+            "Calibration images must have labels, and cannot be images of the fit; got "
+            f"{format_count(int(is_used.sum()), noun)} of the fit or the calibration, and "
+            f"{int((~is_labelled).sum())} without labels. Annotate other images."
         )
     if is_used.any():
         warnings.warn(

@@ -1,4 +1,4 @@
-"""Paired comparison of two recognizers, or of two sets of predictions, on annotated images."""
+"""Compare two recognizers, or two sets of predictions, on the same annotated images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,8 +41,8 @@ def compare(
 ) -> Comparison:
     """Compare two models on the same annotated images, with paired 95 % intervals.
 
-    All metrics of ``evaluate`` are compared, and some of them for each label. The compared images
-    and labels are those that both models and the annotations have. Rows of scores that a model was
+    All metrics of ``evaluate`` are compared, and some of them for each label. The comparison uses
+    the images and labels that both models and the annotations have. Rows of scores that a model was
     calibrated on have cross-fitted probabilities, as in ``evaluate``.
 
     Args:
@@ -51,15 +51,15 @@ def compare(
         second: Model B, given in the same way.
         labelled: Annotated images, vectors or scores. If they state how they were chosen, only the
             random rows are used.
-        resamples: Number of resamples, >= 2. If None, 1,000, and fewer, at least 100, for more than
-            20,000 pairs of image and label.
+        resamples: Number of resamples, >= 2. If None, 1,000. For more than 20,000 pairs of image
+            and label, the default is smaller, but at least 100.
         seed: Seed of the resamples.
         progress: Function called with the number of finished images or resamples and their total
             number.
 
     Returns:
         Values of A and B, and B minus A with intervals. ``Comparison.metrics`` contains the
-        metrics, and ``Comparison.labels`` those of each label.
+        metrics, and ``Comparison.labels`` contains the metrics of each label.
 
     Raises:
         InputError: If the models and ``labelled`` share no image or no label.
@@ -97,7 +97,7 @@ def predict_compared_model(
     default_title: str,
     progress: Progress | None = None,
 ) -> ComparedModel:
-    """Return the predictions of a model for annotated images, or those of a file.
+    """Return the predictions of a model for annotated images, or read predictions from a file.
 
     Args:
         model: Recognizer, folder, encoder, predictions or file of predictions.
@@ -139,7 +139,7 @@ def compare_models(
         first: Model A.
         second: Model B.
         labelled: Annotated images.
-        resamples: Number of resamples, >= 2. If None, as for ``compare``.
+        resamples: Number of resamples, >= 2. If None, the default of ``compare``.
         seed: Seed of the resamples.
         progress: Function called with the number of finished resamples and their total number.
 

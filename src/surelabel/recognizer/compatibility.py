@@ -1,4 +1,4 @@
-"""Compatibility checks of method, encoder, loss and data, before any image is read."""
+"""Check the compatibility of method, encoder, loss and data, before any image is read."""
 
 from surelabel.config import Choice, Run
 from surelabel.counts import format_count
@@ -99,12 +99,12 @@ def check_fit_compatibility(
 def check_text_fit_compatibility(
     run: Run, method: Method, encoder: Encoder, names: list[str], source: object, folds: int
 ) -> None:
-    """Check that method and data of a fit are both for texts, and that the settings are compatible.
+    """Check that method, data and settings are compatible in a fit on texts.
 
     Raises:
         ConfigError: If the method is not fitted on texts, if ``source`` is not ``LabelledTexts``,
-            if there is only one label, or if a setting is not compatible with the method or the
-            encoder.
+            or if there is only one label. Also if a setting is not compatible with the method or
+            the encoder.
     """
     run.entry("calibrator")()  # raises an error if a setting is out of range
     name = run.method.name
@@ -121,8 +121,8 @@ def check_text_fit_compatibility(
         )
     if len(names) < 2:
         raise ConfigError(
-            f"{name} requires at least 2 labels, because the texts of one label are the negatives "
-            f"of the others; got {', '.join(names)}. Add labels."
+            f"{name} requires at least 2 labels, because the texts of one label are negatives of "
+            f"the other labels; got {', '.join(names)}. Add labels."
         )
     if folds:
         raise ConfigError(
@@ -170,7 +170,7 @@ def _check_unlabelled_fit_compatibility(
 
 
 def _check_fit_at_once_compatibility(run: Run) -> None:
-    """Check that a method that is fitted without gradients gets no settings of training.
+    """Check that a method that is fitted without gradients has no settings of training.
 
     Raises:
         ConfigError: If the loss is not ``binary``, or if there is a regularizer.

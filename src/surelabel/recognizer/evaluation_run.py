@@ -1,4 +1,4 @@
-"""Evaluation of a recognizer on labelled images."""
+"""Evaluate a recognizer on labelled images."""
 
 from dataclasses import replace
 
@@ -34,10 +34,11 @@ def basic_evaluation_run(
 ) -> Evaluation:
     """Predict labelled images and compute the metrics of the predictions.
 
-    In addition, ``evaluate`` computes confidence intervals, the zero-shot baseline, the calibration
-    budget (number of labelled images that calibration needs) and heat maps of example images. The
-    probabilities of calibration rows of precomputed scores are cross-fitted. If the images state
-    how they were chosen, only the random rows are used.
+    Unlike this function, ``evaluate`` also computes confidence intervals, the zero-shot baseline,
+    the calibration budget (number of labelled images that calibration needs) and heat maps of
+    example images. If the recognizer was calibrated on precomputed scores, the calibration rows
+    have cross-fitted probabilities. If the dataset states how its rows were chosen, only the random
+    rows are used.
     """
     test = take_random_rows(test, "The evaluation")
     predictions = recognizer.predict(test, progress=progress)
@@ -56,12 +57,12 @@ def evaluate(
 
     The zero-shot baseline uses the encoder of the recognizer. If the recognizer is itself
     zero-shot, there is no baseline. If the method or the encoder supports localization, examples
-    include heat maps. The validation record is that of the recognizer, for operating points.
+    include heat maps. Operating points use the validation record of the recognizer.
 
     Args:
         recognizer: Fitted recognizer.
-        test: Labelled images or precomputed features with labels. If they state how they were
-            chosen, only the random rows are used.
+        test: Labelled images or precomputed features with labels. If the dataset states how its
+            rows were chosen, only the random rows are used.
         progress: Function called with the number of encoded images and the total number of images.
     """
     test = take_random_rows(test, "The evaluation")

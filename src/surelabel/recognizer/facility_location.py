@@ -1,4 +1,4 @@
-"""Greedy facility location: rows whose vectors are close to the vectors of all rows."""
+"""Select rows whose vectors are close to the vectors of all rows, by greedy facility location."""
 
 import heapq
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from surelabel.errors import InputError
 from surelabel.records import RowIndices
 from surelabel.shapes import check_shapes
 
-MAX_REFERENCE_ROWS = 4096  # of the mean distance, which is estimated if there are more rows
+MAX_REFERENCE_ROWS = 4096  # more rows are sampled to estimate the mean distance
 ROWS_PER_BLOCK = 1024  # candidates whose distances are computed at once
 
 
@@ -23,11 +23,12 @@ def facility_location_order(
     *,
     seed: int = 0,
 ) -> RowIndices:
-    """Select rows that reduce the mean distance of all rows to the nearest selected row most.
+    """Select the rows that most reduce the mean distance of all rows to the nearest selected row.
 
-    Rows are selected one after the other. The gain of a candidate is the sum, over all rows, of the
-    reduction of the Euclidean distance to the nearest selected row. The vectors of the selection
-    are thus spread over the vectors of all rows, densest regions first.
+    Rows are selected one after the other, by the largest gain. The gain of a candidate is the
+    reduction of the Euclidean distance to the nearest selected row, summed over all rows. The
+    vectors of the selected rows are thus spread over the vectors of all rows, densest regions
+    first.
 
     Args:
         vectors: Vectors of n rows, ``(n, d)``.
@@ -40,7 +41,7 @@ def facility_location_order(
         Indices of the selected candidates, in the order of their selection.
 
     Raises:
-        InputError: If ``vectors`` has another shape, or ``count`` is negative.
+        InputError: If ``vectors`` is not two-dimensional, or ``count`` is negative.
 
     Source:
         Facility location and its greedy algorithm: Nemhauser, Wolsey and Fisher, An analysis of
@@ -49,7 +50,7 @@ def facility_location_order(
         1978.
 
     Differs:
-        Without selected rows, all distances start at an upper bound of the distances.
+        If no row is selected yet, all distances are initialized with an upper bound.
 
     Example:
         >>> vectors = np.array([[0.0], [0.1], [0.2], [5.0], [5.1]])
@@ -74,7 +75,7 @@ def facility_location_order(
         _, row = heapq.heappop(heap)
         distances = _distances(points[[row]], references)[0]
         entry = (-float((nearest - distances).clip(0).sum()), row)
-        if heap and entry > heap[0]:  # gains only decrease, so the others are upper bounds
+        if heap and entry > heap[0]:  # gains only decrease, so other entries are upper bounds
             heapq.heappush(heap, entry)
             continue
         order.append(row)
@@ -83,7 +84,7 @@ def facility_location_order(
 
 
 def _reference_rows(n_rows: int, seed: int) -> RowIndices:
-    """Return the rows over which gains are computed: all, or a random sample."""
+    """Return the rows over which gains are computed: all rows or a random sample."""
     if n_rows <= MAX_REFERENCE_ROWS:
         return np.arange(n_rows)
     rng = np.random.default_rng(seed)

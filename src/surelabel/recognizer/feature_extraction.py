@@ -25,7 +25,7 @@ from surelabel.methods import Method, UsesLadder, UsesViews
 from surelabel.records import Features, SkippedImage
 from surelabel.training import select_feature_batch_rows
 
-# Feature kind of the encoder for each need of a method. If two kinds hold patches, the last counts.
+# Feature kind of the encoder for each need of a method. Of two kinds of patches, the last is used.
 FEATURE_KIND_FOR_NEED = {
     "trunk": "trunk",
     "multi_layer": "multi_layer",
@@ -41,7 +41,7 @@ ImageSequence = Sequence[str] | Sequence[Image.Image | bytes]
 def extract_features(
     images: ImageSequence, method: Method, encoder: Encoder, *, strict: bool = False, **options: Any
 ) -> EncodedImages:
-    """Return all image features that a method needs.
+    """Encode images and return all features that a method needs.
 
     Args:
         images: Paths of image files, PIL images, or contents of image files as bytes.
@@ -90,7 +90,7 @@ def feature_extraction_kinds_of_method(method: Method) -> list[str]:
 
 
 def max_encoder_passes(method: Method) -> int:
-    """Return the largest number of encoder passes of an image, before any image is encoded."""
+    """Return the largest number of encoder passes per image, without encoding an image."""
     return len(feature_extraction_kinds_of_method(method)) + method.max_views
 
 
@@ -112,7 +112,7 @@ def _extracted_image_name(images: Any, row: int) -> str:
 def _merge_extracted_feature_kinds(
     encoded: EncodedImages, other: EncodedImages, images: ImageSequence
 ) -> EncodedImages:
-    """Join the features of two kinds for each image; leave out images whose files changed.
+    """Merge two kinds of features of each image; leave out images whose files changed.
 
     The attribute ``other.rows`` contains row numbers within ``encoded``.
     """

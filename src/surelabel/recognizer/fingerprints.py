@@ -1,4 +1,4 @@
-"""Hashes that identify a recognizer, the run and data of a fit, and its checkpoint."""
+"""Compute hashes that identify a recognizer, and the run and data of a fit."""
 
 import hashlib
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def recognizer_fingerprint(
 def run_fingerprint(
     run: Run, names_with_aliases: Sequence[str], data: FittingData | PairFittingData
 ) -> str:
-    """Return a hash of a run with labels and training data, to identify checkpoints."""
+    """Return a text with a hash of a run, its labels and its training data, for checkpoints."""
     if isinstance(data, PairFittingData):
         digest = hashlib.sha256(repr((run, names_with_aliases)).encode())
         return f"{run.method.name} on {data.fingerprint()}, {digest.hexdigest()[:16]}"
@@ -68,7 +68,7 @@ def checkpoint_of_fit(
     names_with_aliases: Sequence[str],
     data: FittingData | PairFittingData,
 ) -> Checkpoint | None:
-    """Return the checkpoint of a fit, which only a fit of the same run and data resumes.
+    """Return the checkpoint of a fit, from which only a fit of the same run and data can resume.
 
     Args:
         path: File of the checkpoint. If None, the fit has no checkpoint.

@@ -61,8 +61,8 @@ from surelabel.training import (
 )
 
 INITIAL_SENTENCES = 2048  # sentences from which initial values of a method are computed
-INITIAL_BYTES = 2**29  # of dense features, from which initial values are computed
-IMAGES_PER_BLOCK = 256  # with dense features, scored at once
+INITIAL_BYTES = 2**29  # largest dense features from which initial values are computed
+IMAGES_PER_BLOCK = 256  # images with dense features that are scored at once
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class FittingData:
     def for_initial_values(self, seed: int) -> tuple[Features, Tensor, Tensor]:
         """Return features, targets and ``known``, from which initial values are computed.
 
-        Features in memory are all used. Sentences, and images with dense features of more than 512
+        All features in memory are used. Sentences, and images with dense features of more than 512
         MiB, are sampled with ``seed``, because their features would need much memory.
         """
         if isinstance(self.features, Features):
@@ -114,7 +114,7 @@ class FittingData:
         return self.features.take(rows), self.targets[rows], self.known[rows]
 
     def assign_folds(self, folds: int, seed: int) -> npt.NDArray[np.int64]:
-        """Return the fold number of each image, ``(n,)``, at random with a seed.
+        """Assign each image to a random fold, and return the fold numbers, ``(n,)``.
 
         Raises:
             InputError: If there are fewer images with a known target than folds.
@@ -128,7 +128,7 @@ def make_link_for_fitting(run: Run) -> Link | None:
 
 
 def model_link_of_method(method: Method) -> Link | None:
-    """Return the link to the log-odds of a pretrained encoder; if there is no such link, None."""
+    """Return the link to the log-odds of a pretrained encoder, or None without such a link."""
     return method.model_link if isinstance(method, HasModelLink) else None
 
 
@@ -149,7 +149,7 @@ def resolve_run_for_fitting(run: Run) -> Run:
 def parse_names_of_run(
     run: Run, names: Sequence[str]
 ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """Return labels and their aliases; a method that is fitted on pairs can have no labels.
+    """Return labels and their aliases; only a method that is fitted on pairs can have no labels.
 
     Raises:
         InputError: If the labels are invalid; see :func:`surelabel.data.parse_label_names`.
@@ -161,7 +161,7 @@ def parse_names_of_run(
 
 
 def _resolve_choice_for_fitting(choice: Choice) -> Choice:
-    """Return a choice with TOML values, without None, and with explicit templates and words."""
+    """Return a choice with TOML values, without None, and with the templates and words of files."""
     settings = {
         key: _fitting_setting_to_toml_value(value)
         for key, value in choice.settings.items()
@@ -190,7 +190,7 @@ def _fitting_setting_to_toml_value(value: Any) -> Any:
 def make_method_for_fitting(
     run: Run, encoder: Encoder, names_with_aliases: Sequence[str]
 ) -> Method:
-    """Return the initialized method of a run; the random weights depend only on the seed."""
+    """Return the initialized method of a run, whose random weights depend only on the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         method: Method = run.entry("method")(encoder, names_with_aliases)
@@ -229,7 +229,7 @@ def make_objective_for_fitting(
         if uses_words
         else None,
     )
-    with torch.random.fork_rng(devices=[]):  # of regularizers that sample
+    with torch.random.fork_rng(devices=[]):  # some regularizers sample
         batch = _dummy_fitting_batch(method, len(names_with_aliases))
         objective(batch.targets, batch)
     return (
@@ -264,10 +264,10 @@ def check_fit_devices(run: Run, method: Method, devices: int | None, device: tor
 
 
 def _check_penalty_folds(run: Run, method: Method, *, has_regularizer: bool) -> None:
-    """Check that penalties are chosen by folds only for losses that have no terms of batches.
+    """Check that penalties are chosen by folds only for a loss of single scores.
 
     Raises:
-        ConfigError: If there are penalty folds and a regularizer or a loss of sets.
+        ConfigError: If there are penalty folds, and a regularizer or a loss that compares scores.
     """
     folds = method.penalty_folds if isinstance(method, SelectsPenalties) else 0
     cause = "a regularizer" if has_regularizer else f"loss.name={run.loss.name}"
@@ -299,8 +299,8 @@ def fit_recognizer_method(
 ) -> Method:
     """Return a method fitted with the settings of a run; resume from an existing checkpoint.
 
-    The checkpoint of a fit without the training loop contains the finished fit only. The training
-    loop runs on ``devices``, if given.
+    If the method is fitted without the training loop, the checkpoint contains only the finished
+    fit. The training loop runs on ``devices`` devices, if given.
     """
     method = make_method_for_fitting(run, encoder, names_with_aliases)
     if isinstance(method, FitsTargets):
@@ -392,8 +392,8 @@ def fit_recognizer_method_on_batches(
 ) -> None:
     """Train a method in place with the training settings of a run.
 
-    Batches of ``source`` must contain ``fitting_micro_batch_size(run)`` images, which ``devices``
-    of the type of ``device`` divide among themselves, if given.
+    Batches of ``source`` must contain ``fitting_micro_batch_size(run)`` images. If ``devices`` is
+    given, each batch is divided among this number of devices of the type of ``device``.
     """
     arguments: dict[str, Any] = {
         "epochs": run.epochs,
@@ -455,9 +455,9 @@ def fitting_out_of_fold_scores(
     """Compute scores ``(n, c)`` of n images and c labels, with methods fitted on other folds.
 
     The scores of an image are computed by a method that was fitted on all other folds. If the other
-    folds have no known positive or no known negative target, all scores of the fold are equal: the
-    log-odds of the smoothed fraction of positives, converted by the link. The fit of each fold
-    resumes from its file beside the file of ``checkpoint``.
+    folds have no known positive or no known negative target, all scores of the fold are equal. They
+    are then the log-odds of the smoothed fraction of positives, converted by the link. The fit of
+    each fold resumes from its file beside the file of ``checkpoint``.
     """
     folds = int(fold.max()) + 1
     scores = np.empty(tuple(data.targets.shape), dtype=np.float32)
@@ -489,7 +489,7 @@ def fitting_out_of_fold_scores(
 
 
 def _test_features(data: FittingData, rows: npt.NDArray[np.int64]) -> Features | FeatureRows:
-    """Return the features of the images of a fold."""
+    """Return the features of the images with the row numbers ``rows``."""
     features = data.take(rows).features
     assert not isinstance(features, SentenceFeatures)  # folds are refused for texts
     return features

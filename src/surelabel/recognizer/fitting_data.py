@@ -1,4 +1,4 @@
-"""Training data of a fit: features and targets of labelled images, or of labelled texts."""
+"""Compute the training data of a fit: features and targets of labelled images or texts."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Features of the images of a fit, in temporary files or computed again for each batch."""
+"""Store the features of the images of a fit in temporary files, or compute them per batch."""
 
 import logging
 import os
@@ -34,9 +34,9 @@ from surelabel.recognizer.prediction_blocks import (
 from surelabel.records import Features, LabelledFeatures, SkippedImage
 
 MIN_MEASURED_BYTES = 2**30  # smaller features are always stored
-RESERVED_BYTES = 2**30  # of the disk, which remain free
-PROBE_BYTES = 2**26  # that are read to measure the speed of the disk
-MEASURED_IMAGES = 16  # encoded to measure the time of the encoder
+RESERVED_BYTES = 2**30  # bytes of the disk that remain free
+PROBE_BYTES = 2**26  # bytes that are read to measure the speed of the disk
+MEASURED_IMAGES = 16  # images that are encoded to measure the time of the encoder
 SMALL_DISK = "the disk has {free:.1f} GB free and they need {needed:.1f} GB"
 SLOW_DISK = "encoding takes {encode:.3g} s per image and reading {read:.3g} s"
 
@@ -97,13 +97,13 @@ def encode_fitting_features(
     *,
     progress: Progress | None = None,
 ) -> FittingFeatures:
-    """Return the features of the images of a fit; many are not in memory.
+    """Return the features of the images of a fit; features of many images are not in memory.
 
-    Images are encoded block by block. The features of several blocks are written to temporary
-    files, dense features and views in fp16. Methods that are fitted on targets have the same number
-    of views of every image. If dense features of 1 GiB or more do not fit on the disk, or are
-    read more slowly than computed, they are computed again for each batch. The log states the
-    choice with the measured times.
+    Images are encoded block by block. If there are several blocks, their features are written to
+    temporary files; dense features and views are stored in fp16. Methods that are fitted on targets
+    have the same number of views of every image. If dense features of 1 GiB or more do not fit on
+    the disk, or are read more slowly than computed, they are computed again for each batch. The log
+    states the choice with the measured times.
 
     Args:
         source: Images or precomputed features.
@@ -130,9 +130,9 @@ def encode_fitting_features(
 
 
 def _block_size(method: Method, encoder: Encoder) -> int:
-    """Return a number of images that divides into whole batches of the encoder.
+    """Return a number of images per block that is a multiple of the batch size of the encoder.
 
-    With other batches, the last digits of the features would change.
+    With incomplete batches, the last digits of the features would change.
     """
     batch_size = encoding_batch_size(encoder)
     return -(-images_per_prediction_block(method) // batch_size) * batch_size
@@ -145,7 +145,7 @@ def _features_of_one_block(encoded: EncodedImages) -> FittingFeatures:
 def _write_fitting_blocks(
     blocks: Iterator[EncodedBlock], n_images: int, method: Method, encoder: Encoder, folder: Path
 ) -> FittingFeatures:
-    """Return the features of several blocks of images, in files or to be computed again."""
+    """Return the features of several blocks of images, stored in files or computed per batch."""
     writer, is_stored = MappedFeatureWriter(n_images, folder), True
     paths, rows, skipped = list[str](), list[npt.NDArray[np.int64]](), list[SkippedImage]()
     for block in blocks:
@@ -175,7 +175,7 @@ def _is_stored(
     encoder: Encoder,
     folder: Path,
 ) -> bool:
-    """Return whether dense features are stored, from the disk and the time of the encoder.
+    """Return whether dense features are stored, by the disk and the time of the encoder.
 
     Args:
         features: Features of the first images.
@@ -213,7 +213,8 @@ def _is_stored(
 def disk_bytes_per_second(folder: Path) -> float:
     """Return the measured speed at which a file is read from a disk, in bytes per second.
 
-    Where the system has the call, the written file is removed from its cache before it is read.
+    If the system has ``posix_fadvise``, the written file is removed from the page cache before it
+    is read.
 
     Args:
         folder: Folder on the disk, in which a temporary file of 64 MiB is written.

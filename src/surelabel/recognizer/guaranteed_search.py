@@ -1,4 +1,4 @@
-"""Search with a bound on the expected share of images that do not match the query."""
+"""Search an index with a bound on the expected share of images that do not match the query."""
 
 import warnings
 from dataclasses import dataclass
@@ -54,11 +54,12 @@ class GuaranteedSearch:
 
     @property
     def promise(self) -> str:
-        """Sentence that states what is promised for the hits."""
+        """Return sentences that state the bound for the hits and its condition."""
         return (
             f"The expected share of images that do not match is at most {100 * self.max_wrong:g} %,"
             f" if the {format_count(self.calibration_images, 'calibration image')} are a random "
-            "sample of the same images. It holds for the list of all hits, not for one image."
+            "sample of the same images. The bound holds for the list of all hits, not for one "
+            "image."
         )
 
 
@@ -71,12 +72,13 @@ def search_with_guarantee(
     max_wrong: float = 0.1,
     progress: Progress | None = None,
 ) -> GuaranteedSearch:
-    """Return images of an index such that few of them do not match the query.
+    """Search an index such that few returned images do not match the query.
 
     The images with the highest probabilities are returned. The expected share of images that do not
     match is at most ``max_wrong``, if the calibration images are a random sample of the images of
-    the index. Calibration images, and images of the fit, are left out of the result: their targets
-    are known. If a strategy chose images for the fit, sample the calibration images after the fit.
+    the index. Calibration images and images of the fit are left out of the result, because their
+    targets are known. If a strategy chose images for the fit, sample the calibration images after
+    the fit.
 
     If few images match, many calibration images are needed: some of them must have a high
     probability for the query, at least 4 with ``max_wrong`` 0.1 and 7 with 0.05.
@@ -85,17 +87,18 @@ def search_with_guarantee(
         index: Index of images.
         query: Query of labels such as ``"fork & (apple | pear) & !knife"``; see
             ``Index.search``.
-        calibration: Annotated random sample. Images without a known target of each queried label
-            are left out, and so are rows that a strategy chose, and images that the recognizer was
+        calibration: Annotated random sample. The function leaves out images without a known target
+            of each queried label, rows that a strategy chose, and images that the recognizer was
             fitted or calibrated on.
         recognizer: Recognizer of the index. If None, the recorded recognizer is loaded.
         max_wrong: Bound of the expected share of images that do not match, in (0, 1).
-        progress: Function called with the number of encoded calibration images and of all.
+        progress: Function called with the number of encoded calibration images and the number of
+            all calibration images.
 
     Raises:
-        InputError: If too few calibration images remain to accept any image, if no other image is
-            in the index, if the query is invalid or contains sentences or filters, or if the
-            recognizer is not that of the index.
+        InputError: If too few calibration images remain to accept any image, or if the index
+            contains only calibration images and images of the fit. Also if the query is invalid
+            or contains sentences or filters, or if the recognizer is not that of the index.
         UnknownName: If a label of the query is not in the index.
         ConfigError: If ``max_wrong`` is outside (0, 1).
         DataError: If no calibration image can be read, or the index is damaged.
@@ -105,9 +108,9 @@ def search_with_guarantee(
         Prediction with Conformal p-values, Journal of Machine Learning Research 24, 2023.
 
     Differs:
-        Written without the code of the papers. The confidence is the probability of the query. For
-        queries with few matching calibration images, one test replaces Benjamini-Hochberg; see
-        ``decisions.claim_selection``.
+        The function was written without the code of the papers. The confidence is the probability
+        of the query. For queries with few matching calibration images, one test replaces
+        Benjamini-Hochberg; see ``decisions.claim_selection``.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -137,7 +140,7 @@ def search_with_guarantee(
         raise InputError(
             f"max_wrong {max_wrong:g} requires at least "
             f"{format_count(fewest, 'calibration image')} with known targets of all labels of the "
-            f"query; got {int(rows.sum())}. Annotate more random images, or allow more wrong ones."
+            f"query; got {int(rows.sum())}. Annotate more random images, or increase max_wrong."
         )
     confidences = _query_probabilities(sample, resolved)
     is_false = ~is_formula_true(resolved.formula, sample.is_positive.T)
@@ -146,7 +149,7 @@ def search_with_guarantee(
     if not is_new.any():
         raise InputError(
             "An index must contain other images than calibration images and images of the fit; got "
-            f"{format_count(len(is_new), 'image')}, all of which are. Their targets are known."
+            f"{format_count(len(is_new), 'image')}, none of which is new. Index other images."
         )
     accepted = accept_claims(
         probabilities[is_new], confidences[rows], is_false[rows], level=max_wrong
@@ -193,7 +196,8 @@ def _is_new_in_index(
         if not is_file.all() and len(used_rows.fit) + len(used_rows.calibration):
             warnings.warn(
                 "Vectors and scores of an index cannot be compared with those that the recognizer "
-                "was fitted or calibrated on. The bound requires that the index has none of these.",
+                "was fitted or calibrated on. The bound holds only if the index contains no row of "
+                "the fit or the calibration.",
                 stacklevel=3,
             )
     is_new = np.ones(len(hashes), dtype=bool)

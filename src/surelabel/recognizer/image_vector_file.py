@@ -1,4 +1,4 @@
-"""Temporary file of image vectors that are too many to keep in memory."""
+"""Store image vectors in a temporary file if they do not fit into memory."""
 
 import tempfile
 from pathlib import Path
@@ -11,7 +11,7 @@ from surelabel.errors import DataError
 
 
 class ImageVectorFile:
-    """Temporary file of image vectors, without a name in the file system.
+    """Temporary file of image vectors, which has no name in the file system.
 
     The operating system deletes the file when no process uses it. A ``with`` block closes the file;
     an array that ``read`` returned can still be used afterwards.
@@ -43,7 +43,7 @@ class ImageVectorFile:
         try:
             self._file = self._file or _open_image_vector_file(self._folder)
             self._file.write(np.ascontiguousarray(vectors, np.float16).data)
-            self._file.flush()  # a full disk raises an error here, and not in read
+            self._file.flush()  # if the disk is full, the error is raised here, not in read
         except OSError as error:
             raise DataError(
                 f"Image vectors cannot be written to {self._folder}: {error.strerror}. Free disk "

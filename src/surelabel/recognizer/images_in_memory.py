@@ -1,4 +1,4 @@
-"""Images in memory: PIL images, contents of image files and arrays of pixels."""
+"""Convert images in memory: PIL images, contents of image files and arrays of pixels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class ImagesInMemory:
 
     @cached_property
     def paths(self) -> Sequence[str]:
-        """Names of the images in place of paths: ``image 0``, ``image 1`` and so on."""
+        """Return the names of the images in place of paths: ``image 0``, ``image 1`` and so on."""
         return [name_of_image_in_memory(row) for row in range(len(self.images))]
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ def _image_of_pixels(pixels: npt.NDArray[Any]) -> Image.Image:
 
 
 def array_input_error(array: npt.NDArray[Any] | Tensor) -> InputError:
-    """Return the error for an array or tensor of neither feature vectors nor pixels."""
+    """Return the error for an array or tensor that contains neither feature vectors nor pixels."""
     return InputError(
         "An array must be a NumPy array of feature vectors (floats of shape (n, d)) or RGB pixels "
         f"(uint8 of shape (h, w, 3) or (n, h, w, 3)); got {array.dtype} of shape "

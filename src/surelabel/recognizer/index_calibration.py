@@ -1,4 +1,4 @@
-"""Recognizer and calibration of an index: whether it can index, and what the index records."""
+"""Check the calibration for an index, and record the recognizer and its calibration."""
 
 from typing import Any
 
@@ -20,23 +20,23 @@ def check_index_calibration(recognizer: Recognizer) -> None:
             "An index needs probabilities to combine several labels; "
             f"{recognizer.encoder.name} with {recognizer.run.method.name} is not calibrated. "
             "Calibrate it on these images without labels (--calibrate-unlabelled; the result is "
-            "not verified), or on annotated images (`surelabel calibrate MODEL DATASET --out "
-            "FOLDER`), and give FOLDER as the model."
+            "not verified). Or calibrate it on annotated images (`surelabel calibrate MODEL "
+            "DATASET --out FOLDER`), and give FOLDER as the model."
         )
 
 
 def index_calibration_state(recognizer: Recognizer) -> dict[str, Any] | None:
     """Return the calibration that an index records, as a JSON object.
 
-    A calibration on images without labels is recorded, because the model argument may be an encoder
-    without calibration. For other calibrations, return None.
+    Only a calibration on images without labels is recorded, because the model argument may be an
+    encoder without calibration. For other calibrations, return None.
     """
     calibration = recognizer.calibration
     return None if calibration is None or calibration.uses_labels else calibration.state()
 
 
 def recognizer_record_of_index(recognizer: Recognizer, model: str) -> IndexRecognizer:
-    """Return what an index records of the recognizer that computed its image vectors and scores.
+    """Return the record of the recognizer that computed the image vectors and scores of an index.
 
     Args:
         recognizer: Recognizer of the index.
@@ -59,7 +59,7 @@ def recognizer_record_of_index(recognizer: Recognizer, model: str) -> IndexRecog
 
 
 def restore_index_calibration(index: Index, recognizer: Recognizer) -> bool:
-    """Use the calibration that an index records, if a recognizer has no calibration.
+    """Give a recognizer without calibration the calibration that an index records.
 
     Args:
         index: Index of images.

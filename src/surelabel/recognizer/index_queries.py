@@ -1,4 +1,4 @@
-"""Recognizer of an index, for the sentences and the example of a query."""
+"""Encode the sentences and the example image of a query with the recognizer of an index."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -26,11 +26,11 @@ class IndexQueryEncoder:
 
     @cached_property
     def recognizer(self) -> Recognizer:
-        """Recognizer of the index."""
+        """Return the recognizer of the index, which is loaded at the first use."""
         return recognizer_of_index(self.index, self._model, device=self._device)
 
     def score_sentences(self, sentences: Sequence[str]) -> SentenceLogOdds:
-        """Return the computation of the log-odds of sentences; see ``sentence_scorer``.
+        """Return a function that computes the log-odds of sentences; see ``sentence_scorer``.
 
         Args:
             sentences: Sentences, length s.
@@ -59,9 +59,9 @@ class IndexQueryEncoder:
 def query_encoder(
     index: Index, model: str | None = None, *, device: str = "cpu"
 ) -> IndexQueryEncoder:
-    """Return the recognizer of an index, for sentences and examples of a query.
+    """Return an encoder of sentences and example images, with the recognizer of an index.
 
-    The recognizer is loaded when it is used first.
+    The recognizer is loaded at the first use.
 
     Args:
         index: Index of images.

@@ -1,4 +1,4 @@
-"""Recognizer that computed the image vectors and log-odds of an index."""
+"""Load the recognizer that computed the image vectors and log-odds of an index."""
 
 import os
 from pathlib import Path

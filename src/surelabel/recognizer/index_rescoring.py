@@ -1,4 +1,4 @@
-"""New log-odds of indexed images after a new calibration or with other labels, without encoding."""
+"""Compute log-odds of indexed images for a new calibration or other labels, without encoding."""
 
 from dataclasses import replace
 from functools import partial
@@ -44,8 +44,8 @@ def rescore_index(
             calibration may differ from those of the index.
         model: Name of the recognizer, as for ``resolve_model``, which the index records. If None,
             the recorded name is kept.
-        root: Root folder of the images, if the images were moved, which the index stores. If None,
-            the root is the stored root.
+        root: New root folder of the images, which the index then stores, if the images were moved.
+            If None, the stored root is kept.
         progress: Function called with the number of rescored images and the total number of images.
 
     Returns:
@@ -55,9 +55,9 @@ def rescore_index(
         NotFitted: If the recognizer is not calibrated or not fitted.
         ConfigError: If the method needs more than the vector of each image.
         InputError: If the index has neither image vectors nor raw scores, does not record its
-            encoder, or was built with another encoder. Also if the image vectors have another
-            width than those of the encoder. Without image vectors, also if the recognizer computes
-            other scores than those of the index.
+            encoder, or was built with another encoder. Also if the width of the image vectors
+            differs from that of the encoder. Without image vectors, also if labels, method or
+            weights of the recognizer differ from those of the index.
         DataError: If the index is damaged, cannot be written, or is being written by another
             process.
     """
@@ -146,10 +146,10 @@ def calibrated_index_scores(
     Args:
         recognizer: Calibrated recognizer.
         scores: Raw scores of its method, ``(n, c)``.
-        vectors: Image vectors, ``(n, d)``. If None, they are unknown.
+        vectors: Image vectors, ``(n, d)``. If None, the image vectors are unknown.
 
     Raises:
-        ConfigError: If the calibrator needs image vectors, and they are unknown.
+        ConfigError: If the calibrator needs image vectors, and ``vectors`` is None.
     """
     raw, calibration = recognizer.logits_of(scores), recognizer.calibration
     if calibration is None:
@@ -158,10 +158,10 @@ def calibrated_index_scores(
 
 
 def _check_vector_width(index: Index, recognizer: Recognizer, width: int) -> None:
-    """Check the width of image vectors of an index.
+    """Check that the image vectors of an index have the width of those of the encoder.
 
     Raises:
-        InputError: If the encoder computes vectors of another width.
+        InputError: If the widths differ.
     """
     if width != recognizer.encoder.width:
         raise InputError(
@@ -172,14 +172,14 @@ def _check_vector_width(index: Index, recognizer: Recognizer, width: int) -> Non
 
 
 def _check_raw_scores(index: Index, recorded: IndexRecognizer, record: IndexRecognizer) -> None:
-    """Check that the raw scores of an index are those of a recognizer.
+    """Check that a recognizer computes the raw scores that an index stores.
 
     Raises:
         InputError: If labels, method or weights differ.
     """
     if recorded.scores is None or recorded.scores != record.scores:
         raise InputError(
-            f"{index.folder} has no image vectors, so only another calibration of the same scores "
-            "can be applied; labels, method or weights differ. Build the index again "
+            f"{index.folder} has no image vectors, so the recognizer must have the labels, the "
+            "method and the weights of the index; got others. Build the index again "
             "(`surelabel index`)."
         )

@@ -31,8 +31,8 @@ class IndexUpdate:
     Attributes:
         index: Index after the update.
         added: Number of images that were added.
-        changed: Number of images that were predicted again because the image file changed; of
-            scores and vectors, all images that were in the index.
+        changed: Number of images that were predicted again because the image file changed. For
+            scores and vectors, all images that were already in the index.
         removed: Number of images that were removed because the image file was deleted.
         skipped: Images that could not be read, with the reason.
     """
@@ -66,22 +66,22 @@ def index_images_with_recognizer(
     Args:
         folder: Folder of the index. If the folder does not exist, the folder is created.
         recognizer: Calibrated recognizer.
-        images: Paths of the images; or their scores or vectors, whose images need no files. The
-            latter are always predicted again, and no image is removed.
+        images: Paths of the images, or scores or vectors of images, whose files need not exist.
+            Scores and vectors are always predicted again, and no image is removed.
         root: Root folder of the images; see :class:`~surelabel.retrieval.Index`. If the images of
             an index were moved, their new root is stored. If None, an existing index keeps its
             root, and the root of a new index is the common parent folder of ``images``.
         model: Name of the recognizer, as for ``resolve_model``, which the index records for
             ``search_by_sentence``. If None, an existing index keeps the recorded name.
         progress: Function called with the number of encoded images and the total number of images.
-        predict: Function that yields the predictions of absolute paths of images in blocks, for
-            example of a cluster. If None, ``recognizer`` predicts.
+        predict: Function that yields the predictions of absolute image paths in blocks, for example
+            on a cluster. If None, ``recognizer`` predicts the images.
 
     Raises:
         InputError: If the index was created with another recognizer.
         NotFitted: If the recognizer is not calibrated. No image is read in this case.
         DataError: If no image can be read for a new index, or if the folder contains other files.
-            Also if another process writes to the index, or if all indexed image files are deleted.
+            Also if another process writes to the index, or if all indexed image files are missing.
     """
     check_index_calibration(recognizer)
     if not isinstance(images, LabelledFeatures):
@@ -143,9 +143,9 @@ def _add_images_while_indexing(
         folder: Folder of the index.
         index: Existing index. If None, a new index is created with the first readable block.
         recognizer: Calibrated recognizer.
-        images: Paths of the images to predict, or their scores or vectors.
+        images: Paths of the images to predict, or scores or vectors of images.
         root: Root folder of the images of a new index.
-        named: Name and labels of the recognizer, which a new index records.
+        named: Record of the name and the labels of the recognizer for a new index, or None.
         progress: Function called with the number of encoded images and the total number of images.
         predict: Function that yields the predictions of images, or None for ``recognizer``.
 
@@ -177,7 +177,7 @@ def _add_images_while_indexing(
 
 
 def read_names_for_indexing(folder: str | Path) -> list[str] | None:
-    """Return the labels of an index with their aliases, as far as they were recorded.
+    """Return the labels of an index, with their aliases if the index records them.
 
     If the folder contains no index, return None.
     """
@@ -198,7 +198,7 @@ def read_calibration_for_indexing(folder: str | Path) -> str | None:
 
 
 def restore_calibration_for_indexing(folder: str | Path, recognizer: Recognizer) -> bool:
-    """Use the calibration that an index records, if a recognizer has no calibration.
+    """Give a recognizer without calibration the calibration that an index records.
 
     Args:
         folder: Folder of the index, which may not exist yet.
@@ -238,12 +238,12 @@ def _check_files_before_indexing(index: Index, status: IndexStatus) -> None:
     """Check that an update does not remove all images, for example if a disk is not mounted.
 
     Raises:
-        DataError: If the files of all indexed images are deleted.
+        DataError: If the files of all indexed images are missing.
     """
     if status.deleted and len(status.deleted) == status.n_images:
         raise DataError(
             f"At least one of the {status.n_images} image files of {index.folder} must exist; "
             f"all files are missing, such as {next(iter(status.deleted))!r}. Mount the disk and "
-            "run again; give the new root folder (--root) if the images were moved; or delete the "
-            "index and create a new one."
+            "run again. If the images were moved, give the new root folder (--root). Otherwise, "
+            "delete the index and create a new one."
         )

@@ -62,9 +62,9 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
 
     Raises:
         DataError: If ``source`` is a single path without images.
-        InputError: If an array contains neither vectors nor pixels, if a sequence contains
-            different kinds of images, if ``source`` is a file or table of labels, or if ``source``
-            or an item has another type.
+        InputError: If an array contains neither vectors nor pixels, or if a sequence contains
+            different kinds of images. Also if ``source`` is a file or table of labels, or if
+            ``source`` or an item has another type.
     """
     if isinstance(source, Images | LabelledImages | LabelledFeatures):
         return source
@@ -160,7 +160,7 @@ def resolve_recognizer_files(source: RecognizerInput) -> Images | LabelledInput:
 def resolve_recognizer_targets(
     source: RecognizerInput, targets: npt.ArrayLike | None, names: Sequence[str]
 ) -> Images | LabelledInput:
-    """Return image files or features, with targets if these are given separately.
+    """Return image files or features, with the targets that are given separately, if any.
 
     Args:
         source: Images or features. With ``targets``, they have no labels.
@@ -169,8 +169,8 @@ def resolve_recognizer_targets(
         names: Labels of the columns, length c.
 
     Raises:
-        InputError: If ``source`` contains images in memory, if there are two sets of targets, or if
-            the shapes differ.
+        InputError: If ``source`` contains images in memory, if both ``source`` and ``targets``
+            contain targets, or if the shapes differ.
     """
     resolved = resolve_recognizer_files(source)
     if targets is None:
@@ -197,7 +197,7 @@ def _sort_table_columns(targets: Table, names: Sequence[str]) -> npt.ArrayLike:
     """Return the columns of a table in the order of the labels.
 
     Raises:
-        InputError: If the columns have names, and these are not the labels.
+        InputError: If the columns have names, and the names are not the labels.
     """
     columns = list(targets.columns)
     if not any(isinstance(column, str) for column in columns):

@@ -1,4 +1,4 @@
-"""Label audit: find targets that probabilities of models fitted on other images contradict."""
+"""Find label errors, that is, targets that out-of-fold probabilities contradict."""
 
 import json
 import warnings
@@ -63,11 +63,11 @@ class LabelAudit:
         paths: Paths of the n readable images, or identifiers of precomputed features.
         names: Labels, length c.
         errors: Probabilities of errors of all targets.
-        description: Sentence on the method, the folds and the calibrator.
+        description: Text that names the method, the folds and the calibrator.
         noun: Noun of a row in messages: ``image``, or ``row`` of precomputed features.
         has_images: Whether ``paths`` are paths of image files, not identifiers of vectors or
             scores.
-        selection: Results of the model selection. If the method was given, it is None.
+        selection: Results of the model selection. If the method was given, the value is None.
     """
 
     paths: Sequence[str]
@@ -79,11 +79,11 @@ class LabelAudit:
     selection: MethodSelection | None = None
 
     def suspected(self, kind: str, *, flagged_only: bool = True) -> list[SuspectedError]:
-        """Return the targets of a kind of error, sorted by the probability of the opposite target.
+        """Return the targets with one kind of suspected error, most probable errors first.
 
         Args:
             kind: ``missing positive`` or ``wrong positive``.
-            flagged_only: If True, only targets that are more likely wrong than correct.
+            flagged_only: Whether to return only targets that are more likely wrong than correct.
 
         Raises:
             InputError: If the kind is unknown.
@@ -101,7 +101,7 @@ class LabelAudit:
         ]
 
     def label_rows(self) -> list[dict[str, Any]]:
-        """Return the numbers of targets and of suspected errors by label, most errors first."""
+        """Return the numbers of targets and suspected errors of each label, most errors first."""
         errors = self.errors
         negative, flagged = errors.known & ~errors.is_positive, errors.flagged
         rows = [
@@ -166,12 +166,12 @@ def audit(
             None, there is no maximum.
         device: PyTorch device of the encoder.
         describe: Function called with a sentence before methods are compared.
-        progress: Function called with the number of finished items and the total number of items:
-            encoded images, then folds, for each method.
+        progress: Function called with the number of finished items and the total number of items.
+            For each method, the items are first encoded images, then folds.
 
     Raises:
-        InputError: If ``source`` has no labels, no positive or no negative target, fewer than 20
-            images with a known target, or fewer images than folds.
+        InputError: If ``source`` has no labels, no positive target or no negative target. Also if
+            ``source`` has fewer than 20 images with a known target, or fewer images than folds.
         ConfigError: If the method is not fitted on labels or images, or a setting is invalid.
         DataError: If no image can be read.
 
@@ -180,8 +180,8 @@ def audit(
         Journal of Artificial Intelligence Research 2021.
 
     Differs:
-        The rates of errors are those of ``find_label_errors`` instead of counts above thresholds of
-        each class. The probabilities use the other targets of the image.
+        The error rates are estimated by ``find_label_errors``, not by counts above a threshold for
+        each class. The probabilities of a target depend on the other targets of the image.
 
     Example:
         >>> import surelabel as sl
@@ -281,13 +281,13 @@ def _check_method_of_audit(run: Run) -> None:
     """Check that the method of a run can be fitted on folds.
 
     Raises:
-        ConfigError: If it is fitted on texts or pairs.
+        ConfigError: If the method is fitted on texts or pairs.
     """
     learns_from = METHODS[run.method.name].learns_from
     if learns_from not in ("nothing", "labels", "images"):
         raise ConfigError(
             f"An audit fits a method on folds of annotated images; got {run.method.name}, which is "
-            f"fitted on {learns_from}. Give another method, such as linear, or none."
+            f"fitted on {learns_from}. Give another method, such as linear, or give no method."
         )
 
 

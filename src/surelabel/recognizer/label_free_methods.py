@@ -1,4 +1,4 @@
-"""Label-free methods in the order of their measured mAP, within a number of encoder passes."""
+"""Select label-free methods by their measured mAP, within a number of encoder passes."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ class LabelFreeMethod:
     settings: Mapping[str, int] = field(default_factory=dict)
 
     def mean_average_precision_of(self, encoder: str) -> float:
-        """Return the mAP for an encoder; if it was not measured, the mean over encoders."""
+        """Return the mAP for an encoder, or the mean over encoders if it was not measured."""
         values = self.mean_average_precision
         return values.get(encoder, sum(values.values()) / len(values))
 
@@ -39,8 +39,8 @@ class LabelFreeMethod:
         return [f"method.name={self.name}", *settings]
 
 
-# The mAP is that of docs/label-free.md (`surelabel bench label-free`); for 2 by 2 tiles, that of
-# the docstring of `Tiles`. The number of encoder passes is computed from the method.
+# The mAP values are those of docs/label-free.md (`surelabel bench label-free`). Those of 2 by 2
+# tiles are in the docstring of `Tiles`. The number of encoder passes is computed from the method.
 LABEL_FREE_METHODS = (
     LabelFreeMethod("tiles", {"tiny-vit": 77.2, "tiny-rn": 63.7}),  # 14 encoder passes
     LabelFreeMethod("dense_regions", {"tiny-vit": 75.8, "tiny-rn": 64.7}),  # 6
@@ -56,8 +56,8 @@ def label_free_methods_by_map(encoder: str) -> list[LabelFreeMethod]:
     """Return the label-free methods, highest measured mAP for an encoder first.
 
     Args:
-        encoder: Name of the encoder. For an encoder that was not measured, the mean over the
-            measured encoders counts.
+        encoder: Name of the encoder. For an encoder that was not measured, the methods are sorted
+            by the mean over the measured encoders.
 
     Example:
         >>> [method.name for method in label_free_methods_by_map("tiny-rn")]
@@ -75,8 +75,8 @@ def label_free_methods_by_map(encoder: str) -> list[LabelFreeMethod]:
 def default_max_passes(n_images: int) -> int:
     """Return the default of the maximum number of encoder passes of an image.
 
-    Methods of several passes have no calibration. Therefore, the default is one pass for fewer
-    images than the calibration without labels needs.
+    Methods with several passes have no shipped calibration. Therefore, the default is one pass if
+    there are fewer images than the calibration without labels needs.
 
     Args:
         n_images: Number of images to be tagged.
@@ -89,12 +89,12 @@ def default_max_passes(n_images: int) -> int:
 
 
 def select_calibration_images(paths: Sequence[str]) -> Sequence[str]:
-    """Return at most 500 images for a calibration without labels, at equal distances."""
+    """Return at most 500 paths for a calibration without labels, evenly spaced in ``paths``."""
     return paths[:: math.ceil(len(paths) / MAX_CALIBRATION_IMAGES)]
 
 
 def check_max_passes(max_passes: int) -> None:
-    """Check that a maximum number of encoder passes allows at least one.
+    """Check that the maximum number of encoder passes is at least 1.
 
     Raises:
         InputError: If the number is below 1.
@@ -115,8 +115,8 @@ def best_label_free_recognizer(
 ) -> Recognizer:
     """Return the recognizer of the label-free method with the highest measured mAP.
 
-    A method that the encoder or the labels do not support is left out, such as a method of patches
-    for an encoder without patches.
+    A method is left out if the encoder or the labels do not support it. For example, a method that
+    needs patches is left out for an encoder without patches.
 
     Args:
         encoder: Name of the encoder.
@@ -140,5 +140,6 @@ def best_label_free_recognizer(
         if is_fitted and max_encoder_passes(recognizer.method) <= max_passes:
             return recognizer
     raise error or ConfigError(
-        f"No label-free method has at most {max_passes} encoder passes. Choose a method."
+        f"No label-free method with at most {max_passes} encoder passes is available. Choose a "
+        "method."
     )

@@ -1,4 +1,4 @@
-"""Load the folder of a saved recognizer; an incomplete or damaged folder raises an error."""
+"""Load the folder of a saved recognizer; raise an error if it is incomplete or damaged."""
 
 from dataclasses import replace
 from importlib.metadata import version
@@ -93,7 +93,7 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
 
 
 def _load_saved_run(path: Path) -> Run:
-    """Return the run of a saved recognizer, with settings that earlier versions did not state."""
+    """Return the run of a saved recognizer, with settings that earlier versions did not save."""
     run = load_run(path)
     stated = {
         key: run.method.settings[key] for key in method_settings_of_run(path) if key != "name"
@@ -105,8 +105,8 @@ def _load_saved_run(path: Path) -> Run:
 def _run_with_score_domain(saved: SavedRecognizer) -> Run:
     """Return the run of a saved recognizer, with the score domain of its version of surelabel.
 
-    In surelabel 0.1.0, zero-shot scores of all encoders are relative to the reference list; today,
-    encoders with a bias have scores that are their log-odds.
+    In surelabel 0.1.0, zero-shot scores of all encoders are relative to the reference list. In this
+    version, the scores of encoders with a bias are log-odds of the encoder.
     """
     run, settings = saved.run, saved.run.method.settings
     is_default = run.method.name == "zero_shot" and "domain" not in settings
@@ -116,7 +116,7 @@ def _run_with_score_domain(saved: SavedRecognizer) -> Run:
 
 
 def _read_saved_link(path: Path) -> str | None:
-    """Return the loss of the link, or ``model`` for the link of the encoder, or None."""
+    """Return the loss of the link, ``model`` for the link of the encoder, or None."""
     link = _read_saved_recognizer_json(path)
     return MODEL if link.get(MODEL) is True else link.get("loss")
 
@@ -144,7 +144,7 @@ def _read_used_rows(path: Path) -> UsedRows | None:
 
 
 def _encoder_folder_of_saved_recognizer(folder: Path) -> Path:
-    """Return the folder of the encoder; surelabel 0.1.0 used another name."""
+    """Return the folder of the encoder, which has another name in folders of surelabel 0.1.0."""
     current, older = folder / "encoder", folder / ENCODER_FOLDER
     return older if older.exists() and not current.exists() else current
 

@@ -1,4 +1,4 @@
-"""Methods that a model selection can compare, and the expected time of each comparison."""
+"""List the methods that a model selection can compare, and estimate the time of each method."""
 
 import math
 import time
@@ -44,8 +44,8 @@ from surelabel.training import feature_batch_tensors
 
 SAMPLE_IMAGES = 8  # images whose encoding is timed
 SLOW_SECONDS = 1.0  # time of the first image above which no further image is timed
-TIMED_EPOCHS = 3  # of one step each; the first is not timed, because it includes initialization
-MAX_FEATURE_BYTES = 4 * 2**30  # of the training images of one method, which are in memory together
+TIMED_EPOCHS = 3  # of one step; the first epoch is not timed, because it includes initialization
+MAX_FEATURE_BYTES = 4 * 2**30  # limit for the features of all training images in memory
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class MethodCandidate:
 def selectable_methods() -> list[str]:
     """Return the keys of the methods that a model selection compares.
 
-    These are the methods that need no annotations, and the methods that are fitted on annotated
-    images from cached features. In training steps of the latter, neither the image network nor the
-    text tower of the encoder is trained or encodes prompts. Methods that are trained on
-    pseudo-labels, on texts or on pairs are not compared.
+    The selection compares methods that need no annotations, and methods that are fitted on
+    annotated images from cached features. It does not compare methods that train a tower of the
+    encoder or encode prompts in training steps. Methods that are trained on pseudo-labels, on texts
+    or on pairs are not compared either.
     """
     trained = [
         name
@@ -90,10 +90,10 @@ def time_method_candidates(
     minutes: float,
     max_passes: int | None,
 ) -> tuple[list[MethodCandidate], dict[str, str]]:
-    """Return the methods that can be compared in time, and the others with the reason.
+    """Return the methods that can be compared within a time limit, and the methods left out.
 
-    The encoding of a few images and a few training steps are timed. Nothing is written to the
-    cache, so that the time of a second call does not depend on the first.
+    The function measures the time of encoding a few images and of a few training steps. Nothing is
+    written to the cache, so that a second call does not become faster.
 
     Args:
         source: Images or features with labels.
@@ -103,8 +103,8 @@ def time_method_candidates(
         max_passes: Maximum number of encoder passes of an image. If None, there is no maximum.
 
     Returns:
-        Candidates with the fewest encoder passes first, and the reason for each other method, by
-        key of the method.
+        Candidates, fewest encoder passes first, and the reason why each other method is left out,
+        by key of the method.
     """
     candidates, left_out = list[MethodCandidate](), dict[str, str]()
     cache: SampleCache | None = None
@@ -140,15 +140,15 @@ def check_candidate_compatibility(
     """Check that a method can be fitted on or score the images of a model selection.
 
     Raises:
-        ConfigError: If a setting is not compatible with the method or the encoder, or if the method
-            needs images, and ``source`` contains vectors; or if the method is fitted without
-            gradients, and the encoder encodes images.
+        ConfigError: If a setting is not compatible with the method or the encoder. Also if the
+            method needs images and ``source`` contains vectors, or if the method is fitted without
+            gradients and the encoder encodes images.
         InputError: If there are fewer images than a regularizer compares.
     """
     is_of_images = not isinstance(recognizer.encoder, PrecomputedFeatures)
     if isinstance(recognizer.method, FitsTargets) and is_of_images:
         raise ConfigError(
-            f"{recognizer.run.method.name} is compared for ready-made vectors only; got the "
+            f"{recognizer.run.method.name} is compared for precomputed vectors only; got the "
             f"encoder {recognizer.encoder.name}. Choose the method with --method."
         )
     if isinstance(source, LabelledFeatures):
@@ -194,7 +194,7 @@ class SampleCache(FeatureCache):
         self._new_arrays: dict[tuple[str, str], dict[str, Float16Array]] = defaultdict(dict)
 
     def copy(self) -> "SampleCache":
-        """Return a cache with the same features; features that are added to it are not shared."""
+        """Return a cache with the same features, to which features can be added separately."""
         other = SampleCache(self._cache)
         for key, arrays in self._new_arrays.items():
             other._new_arrays[key] = dict(arrays)
@@ -212,7 +212,7 @@ class SampleCache(FeatureCache):
         return arrays | self._cache.get(fingerprint, kind, others)
 
     def put(self, fingerprint: str, kind: str, arrays: Mapping[str, npt.ArrayLike]) -> None:
-        """Keep arrays in memory in fp16."""
+        """Store arrays in memory in fp16."""
         self._new_arrays[fingerprint, kind] |= {
             key: np.asarray(array, dtype=np.float16) for key, array in arrays.items()
         }
@@ -254,7 +254,7 @@ def _expected_cost(
 def _expected_fit_seconds(recognizer: Recognizer, sample: FittingData, n_images: int) -> float:
     """Return the expected time of a fit on n images, from steps on repeated sample images.
 
-    The time of heads whose penalties are chosen by folds is that of a fit on random vectors.
+    For heads whose penalties are chosen by folds, the time is that of a fit on random vectors.
 
     Args:
         recognizer: Recognizer of the fit.
@@ -301,9 +301,9 @@ def _time_encoding(
 def _time_encoding_of_sample(
     recognizer: Recognizer, sample: LabelledInput, cache: SampleCache
 ) -> tuple[LabelledInput, EncodedImages, float]:
-    """Return the sample, its features and the seconds per image, without those of the first call.
+    """Return a sample, its features and the seconds per image, not counting the first call.
 
-    The first call encodes one image. If it is slow, the sample is this image.
+    The first call encodes one image. If this call is slow, the sample contains only this image.
     """
     first, others = sample.take(range(1)), sample.take(range(1, len(sample)))
     arguments = (recognizer.method, recognizer.encoder, cache)
@@ -320,7 +320,7 @@ def _time_encoding_of_sample(
 
 
 def _seconds_per_step(recognizer: Recognizer, batch: FittingData) -> float:
-    """Return the time of one training step, without that of the initialization."""
+    """Return the time of one training step in seconds, without the initialization."""
     times = list[float]()
     fit_recognizer_method(
         replace(recognizer.run, epochs=TIMED_EPOCHS),
@@ -335,7 +335,7 @@ def _seconds_per_step(recognizer: Recognizer, batch: FittingData) -> float:
 def _seconds_of_fit_at_once(
     recognizer: Recognizer, source: LabelledInput, cache: SampleCache, n_train: int
 ) -> float:
-    """Return the expected time of a fit without gradients on a sample of ``n_train`` vectors."""
+    """Return the expected seconds of a fit without gradients on a sample of ``n_train`` vectors."""
     method = recognizer.method
     assert isinstance(method, FitsTargets)
     rows = np.random.default_rng(recognizer.run.seed).permutation(len(source))[:n_train]

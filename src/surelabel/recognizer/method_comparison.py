@@ -1,4 +1,4 @@
-"""Cross-validation of one method: out-of-fold scores, calibration and log loss."""
+"""Cross-validate one method: compute out-of-fold scores, calibration and log loss."""
 
 import time
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ WITH_ENCODER = "shipped with the encoder"
 
 @dataclass(frozen=True)
 class OutOfFoldScores:
-    """Scores of n images and c labels, by methods that were fitted on other images.
+    """Out-of-fold scores of n images and c labels, from methods that were fitted on other images.
 
     Attributes:
         raw: Log-odds, or scores if there is no link, ``(n, c)``.
@@ -51,7 +51,7 @@ class OutOfFoldScores:
         known: True where the target is known, ``(n, c)``.
         paths: Paths of the images, or identifiers of precomputed features, length n.
         rows: Row indices of the images in the source, ``(n,)``.
-        skipped: Images that could not be read, if the method has no fit.
+        skipped: Images that could not be read. If the method is fitted, the list is empty.
     """
 
     raw: Array
@@ -65,7 +65,7 @@ class OutOfFoldScores:
 
 @dataclass(frozen=True)
 class MethodComparison:
-    """Cross-validated result of a method with one calibration, and the scores behind it.
+    """Cross-validated result of a method with one calibration, and the out-of-fold scores.
 
     Attributes:
         run: Run with the method.
@@ -89,14 +89,13 @@ def cross_validate_candidate(
     checkpoint: str | Path | None = None,
     progress: Progress | None = None,
 ) -> list[MethodComparison]:
-    """Return the result of a method with cross-fitted calibration, and with a shipped one if any.
+    """Return the results of a method with cross-fitted and, if available, shipped calibration.
 
     Args:
         candidate: Method with a recognizer.
         source: Images or features with labels.
         folds: Number of folds, >= 2.
-        checkpoint: File beside which the fits of the folds are stored. If None, they are not
-            stored.
+        checkpoint: File beside which the fits of the folds are stored. If None, no fit is stored.
         progress: Function called with the number of encoded images and the number of all images,
             then with the number of finished folds and the number of folds.
 
@@ -149,8 +148,8 @@ def out_of_fold_scores(
 ) -> OutOfFoldScores:
     """Return the scores of the readable images by methods that were fitted on the other folds.
 
-    The arguments are those of :func:`cross_validate_candidate`. A method without fit scores all
-    images at once.
+    The arguments are those of :func:`cross_validate_candidate`. A method that is not fitted scores
+    all images at once.
 
     Raises:
         DataError: If no image can be read.
@@ -204,7 +203,7 @@ def _unlabelled_out_of_fold_scores(
     fold: npt.NDArray[np.int64],
     progress: Progress | None,
 ) -> Array:
-    """Return the scores ``(n, c)`` by methods that were fitted on other images without labels."""
+    """Return scores ``(n, c)`` of methods that were fitted on other images, without labels."""
     folds = int(fold.max()) + 1
     scores = np.empty((len(fold), len(recognizer.names)))
     for k in range(folds):
@@ -233,7 +232,7 @@ def log_loss_standard_error(logits: Array, targets: Array, known: Flags) -> floa
 
         standard error = sqrt(n / (n - 1) · sum over images of (S_i - m_i · L)²) / sum of m_i
 
-    S_i is the sum of the losses of image i over its m_i known targets, n is the number of images
+    S_i is the sum of the losses of image i over its m_i known targets. n is the number of images
     with a known target, and L is the mean log loss.
 
     Args:
@@ -265,7 +264,7 @@ def log_loss_standard_error(logits: Array, targets: Array, known: Flags) -> floa
 
 
 def _mean_average_precision(logits: Array, scores: OutOfFoldScores) -> float:
-    """Return the mean average precision; for targets other than 0 and 1, NaN."""
+    """Return the mean average precision, or NaN if a target is neither 0 nor 1."""
     if not np.isin(scores.targets[scores.known], (0, 1)).all():
         return float("nan")
     return mean_average_precision(logits, scores.targets, scores.known)

@@ -1,4 +1,4 @@
-"""Model selection: choose a method by its cross-validated log loss on annotated images."""
+"""Select a method by its cross-validated log loss on annotated images."""
 
 import json
 import math
@@ -46,9 +46,9 @@ from surelabel.records import Images, LabelledImages, LabelledScores
 from surelabel.training import delete_checkpoint
 
 DEFAULT_FOLDS = 5
-MIN_DESCRIBED_SECONDS = 5.0  # expected time of a method from which it is announced
+MIN_DESCRIBED_SECONDS = 5.0  # methods with a longer expected time are announced
 DEFAULT_MINUTES = 5.0  # maximum expected time of one method
-DEFAULT_MAX_PASSES = 14  # those of tiles; no method with more passes was measured to be better
+DEFAULT_MAX_PASSES = 14  # passes of tiles; no measured method with more passes is better
 
 
 def select_method(
@@ -85,17 +85,18 @@ def select_method(
         settings: Settings of the run, such as ``seed=1``. Settings of training, such as the loss,
             apply to all methods that are trained.
         folds: Number of cross-validation folds, >= 2.
-        minutes: Maximum expected time in minutes of each method, above 0. Methods that need longer
-            are left out. The time is estimated from a few images and training steps.
+        minutes: Maximum expected time in minutes of each method, above 0. Methods that would take
+            longer are left out. The time is estimated from a few images and training steps.
         max_passes: Maximum number of encoder passes of an image, >= 1. If None, there is no
             maximum.
         device: PyTorch device of the encoder.
         checkpoint: File from which the fit resumes, as for ``Recognizer.fit``. The fits of all
             folds of all methods are stored in files beside it.
-        describe: Function called with a sentence on the number of methods and the expected time
-            before the methods are compared, and with each method that takes long.
+        describe: Function called with a text before the methods are compared, with the number of
+            methods and the expected time. It is also called with each method that takes long.
         progress: Function called with the number of finished items and the total number of items.
-            The items are first encoded images, then folds, for each method; then those of the fit.
+            The items are first encoded images, then folds, for each method. The items of the final
+            fit follow.
 
     Returns:
         Recognizer with the selected method, fitted on all images and calibrated. Its attribute
@@ -103,8 +104,8 @@ def select_method(
 
     Raises:
         ConfigError: If the settings contain those of a method, or if no method can be compared.
-        InputError: If ``source`` has no labels, no positive or no negative target, or fewer images
-            than folds. If ``minutes`` or ``max_passes`` is out of range.
+        InputError: If ``source`` has no labels, no positive target, no negative target, or fewer
+            images than folds. Also if ``minutes`` or ``max_passes`` is out of range.
         DataError: If no image can be read, or if ``checkpoint`` is damaged.
 
     Source:
@@ -145,7 +146,7 @@ def select_method(
 
 @dataclass(frozen=True)
 class ComparedMethods:
-    """Cross-validated methods, and what the fit of the selected method needs.
+    """Cross-validated methods, and the data for the fit of the selected method.
 
     Attributes:
         comparisons: Results of the methods with their out-of-fold scores, lowest log loss first.
@@ -217,7 +218,7 @@ def compare_methods(
 
 
 def _check_selection_limits(minutes: float, max_passes: int | None) -> None:
-    """Check the limits of the time and of the encoder passes.
+    """Check that the limits of the time and of the encoder passes are in range.
 
     Raises:
         InputError: If a limit is out of range.
@@ -267,7 +268,7 @@ def _make_recognizers(
     encoder: Encoder,
     cache: FeatureCache,
 ) -> tuple[list[Recognizer], dict[str, str]]:
-    """Return a recognizer for each method, and the reasons why others cannot be constructed."""
+    """Return a recognizer for each method, and the reasons why other methods cannot be used."""
     recognizers, incompatible = list[Recognizer](), dict[str, str]()
     for name in selectable_methods():
         run = load_run(run_file, [*settings, f"method.name={name}"])
@@ -296,11 +297,12 @@ def _check_candidates(candidates: Sequence[object], left_out: dict[str, str]) ->
 def _check_selection_targets(
     source: LabelledInput, labels: Sequence[str], folds: int, seed: int
 ) -> int:
-    """Return the number of images with a known target, before any image is encoded.
+    """Check the targets before any image is encoded; return the number of annotated images.
 
     Raises:
-        InputError: If there are fewer images than folds, if the known targets contain no positive
-            or no negative target, or if rows were chosen and none of them at random.
+        InputError: If there are fewer images than folds, or if the known targets are all positive
+            or all negative. Also if the dataset states how its rows were chosen, and none is
+            random.
         ConfigError: If ``folds`` is below 2.
     """
     names, aliases = parse_label_names(labels)
@@ -322,7 +324,7 @@ def _check_selection_targets(
 def _describe_comparison(
     candidates: Sequence[MethodCandidate], source: LabelledInput, folds: int, encoder: Encoder
 ) -> str:
-    """Return a sentence on the number of methods and the expected time."""
+    """Return a sentence with the number of methods and the expected time."""
     seconds = sum(candidate.expected_seconds for candidate in candidates)
     return (
         f"Comparing {format_count(len(candidates), 'method')} with {folds} folds on "

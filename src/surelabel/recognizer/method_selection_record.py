@@ -1,4 +1,4 @@
-"""Record of a model selection: cross-validated results of the compared methods."""
+"""Define the record of a model selection: cross-validated results of the compared methods."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -43,7 +43,7 @@ class MethodSelection:
         left_out: Reason why a method was not compared, by key of the method.
         n_images: Number of images with a known target.
         folds: Number of cross-validation folds.
-        noun: Noun of the images in descriptions: image, or row of vectors.
+        noun: Noun of the images in descriptions: ``image``, or ``row`` of vectors.
     """
 
     results: tuple[MethodResult, ...]
@@ -54,12 +54,12 @@ class MethodSelection:
 
     @property
     def selected(self) -> MethodResult:
-        """Result of the selected method."""
+        """Return the result of the selected method."""
         return self.results[0]
 
     @property
     def description(self) -> str:
-        """Sentences on the comparison and on the methods that were left out."""
+        """Return sentences on the comparison and on the methods that were left out."""
         comparison = (
             f"The method with the lowest log loss was selected by {self.folds}-fold "
             f"cross-validation on {format_count(self.n_images, self.noun)}. The unit of the log "
@@ -72,7 +72,7 @@ class MethodSelection:
 
     @property
     def header(self) -> list[str]:
-        """Column titles of ``rows``."""
+        """Return the column titles of ``rows``."""
         return [
             "method",
             "calibration",
@@ -85,7 +85,7 @@ class MethodSelection:
 
     @property
     def rows(self) -> list[list[str]]:
-        """Cells of a table of the results, lowest log loss first."""
+        """Return the cells of a table of the results, lowest log loss first."""
         return [
             [
                 result.method,
@@ -138,13 +138,13 @@ class MethodSelection:
 
 
 def _method_result_state(result: MethodResult) -> dict[str, Any]:
-    """Return the result of a method as a JSON object; NaN is null."""
+    """Return the result of a method as a JSON object, in which null replaces NaN."""
     has_precision = not isnan(result.mean_average_precision)
     return asdict(result) | ({} if has_precision else {"mean_average_precision": None})
 
 
 def _restore_method_result(state: Mapping[str, Any]) -> MethodResult:
-    """Return the result of a method from a JSON object; null is NaN."""
+    """Return the result of a method from a JSON object, in which null represents NaN."""
     mean_average_precision = state["mean_average_precision"]
     return MethodResult(
         method=str(state["method"]),

@@ -1,4 +1,4 @@
-"""Model card of a saved recognizer."""
+"""Write the model card of a saved recognizer."""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version

@@ -46,8 +46,8 @@ def resolve_model(
         template: Prompt template for an encoder: ``one``, ``ensemble``, or a sentence in which
             ``{}`` is replaced by the label.
         settings: Settings of the run for an encoder, such as ``method.name=tiles`` and
-            ``method.domain=centred``. If no method is given, it is selected by ``max_passes``, or
-            is ``zero_shot``.
+            ``method.domain=centred``. If no method is given, ``max_passes`` selects the method;
+            without ``max_passes``, the method is ``zero_shot``.
         max_passes: Maximum number of encoder passes of an image, >= 1, for an encoder without a
             method. The method is the label-free method with the highest measured mAP within this
             number. If None, no method is selected.
@@ -61,8 +61,8 @@ def resolve_model(
 
     Raises:
         InputError: If ``model`` is an encoder and no labels are given, or if ``model`` is a saved
-            recognizer and a template, settings or ``max_passes`` are given. If ``max_passes`` is
-            below 1, or given with a method.
+            recognizer and a template, settings or ``max_passes`` are given. Also if ``max_passes``
+            is below 1, or is given with a method.
         ConfigError: If the method has to be trained first, or supports only the saved labels.
         UnknownName: If ``model`` is neither a folder nor an encoder.
         DataError: If the saved recognizer is incomplete or damaged.
@@ -121,7 +121,7 @@ def absolute_model_name(model: str) -> str:
 
 
 def _check_no_method_with_max_passes(settings: Sequence[str]) -> None:
-    """Check that settings have no section of a method, which ``max_passes`` selects.
+    """Check that settings contain no section of a method, because ``max_passes`` selects it.
 
     Raises:
         InputError: If the settings contain the name or another setting of a method.
@@ -142,7 +142,7 @@ def _resolve_encoder_to_recognizer(
     n_images: int,
     device: str,
 ) -> Recognizer:
-    """Return the recognizer of an encoder with the given method, or with the best one."""
+    """Return a recognizer of an encoder with the given method, or with the best method."""
     run = _resolve_model_to_encoder_run(model, template, settings)
     if max_passes in (None, 1):  # all methods but zero_shot need two encoder passes or more
         return _resolve_model_to_recognizer(run, names, device)

@@ -1,4 +1,4 @@
-"""Fit a method on pairs: features of images and of their captions."""
+"""Fit a method on pairs of images and captions."""
 
 import hashlib
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ class PairFittingData:
 
 
 def check_pair_fit_compatibility(run: Run, method: Method, source: object, folds: int) -> None:
-    """Check that method and data of a fit are both for pairs, and that the settings are compatible.
+    """Check that method, data and settings are compatible in a fit on pairs.
 
     Raises:
         ConfigError: If the method is not fitted on pairs, if ``source`` is neither ``Pairs`` nor
@@ -148,7 +148,8 @@ def encode_pair_texts(
     """Return the features of sentences, with the tokens that the method needs.
 
     If the method runs the last blocks of the image tower again, the tokens are the inputs of the
-    last blocks of the text tower; if it needs patches of images, vectors in the joint space.
+    last blocks of the text tower. If the method needs patches of images, the tokens are vectors in
+    the joint space.
     """
     if isinstance(method, UsesLadder):
         return encode_sentence_block_features(encoder, sentences, depth=method.ladder_blocks[1])
@@ -163,7 +164,8 @@ def _pair_data_of_vectors(
     if method is not None and method.needs:
         raise ConfigError(
             f"The method needs {', '.join(method.needs)} of images and tokens of captions; got "
-            "precomputed vectors. Give image files, or remove the setting that needs them."
+            "precomputed vectors. Give image files, or remove the setting that needs these "
+            "features."
         )
     images = normalize_precomputed_vectors(
         source.image_vectors,

@@ -1,4 +1,4 @@
-"""Scores of all pairs of images and captions by a recognizer."""
+"""Score all pairs of images and captions with a recognizer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Features
 from surelabel.training import select_feature_batch_rows
 
-IMAGES_PER_BLOCK = 256  # scored together with all captions
+IMAGES_PER_BLOCK = 256  # images that are scored together with all captions
 Matrix = npt.NDArray[np.float32]
 
 
@@ -43,7 +43,7 @@ class PairScores:
 def score_pairs(
     recognizer: Recognizer, source: PairSource, *, progress: Progress | None = None
 ) -> PairScores:
-    """Return the scores of all pairs of the images and the captions of a source.
+    """Return the scores of all pairs of an image and a caption of a source.
 
     If the method of the recognizer scores only labels, such as ``zero_shot``, the scores are the
     cosines of the vectors of the encoder.
@@ -76,8 +76,8 @@ def score_pair_data(method: Method, data: PairFittingData) -> tuple[Matrix, Matr
     """Return scores and variances of all pairs of n images and s captions, ``(n, s)`` each.
 
     Args:
-        method: Fitted method. If it scores only labels, the scores are cosines, and there are no
-            variances.
+        method: Fitted method. If the method scores only labels, the scores are cosines, and there
+            are no variances.
         data: Features of images and captions.
     """
     scores, variances = zip(*_score_blocks(method, data.images, data.texts), strict=True)
@@ -92,7 +92,7 @@ def score_pair_data(method: Method, data: PairFittingData) -> tuple[Matrix, Matr
 def _score_blocks(
     method: Method, images: Features, texts: Features | SentenceFeatures
 ) -> Iterator[tuple[Matrix, Matrix | None]]:
-    """Yield scores and variances of blocks of images with all u texts, ``(b, u)``."""
+    """Yield scores and variances of blocks of b images with all u texts, ``(b, u)`` each."""
     all_texts = select_feature_batch_rows(texts, torch.arange(len(texts.pooled)))
     for rows in torch.arange(len(images.pooled)).split(IMAGES_PER_BLOCK):
         block = select_feature_batch_rows(images, rows)

@@ -1,4 +1,4 @@
-"""Fit of linear heads with penalties that are chosen by cross-validation on the training images."""
+"""Fit linear heads with penalties that are chosen by cross-validation on the training images."""
 
 import math
 import time
@@ -23,11 +23,11 @@ from surelabel.training import (
     select_penalties,
 )
 
-MAX_SELECTION_IMAGES = 5000  # sampled from more images; the penalty does not depend on their number
+MAX_SELECTION_IMAGES = 5000  # more images are sampled; the penalty does not depend on their number
 TIMED_IMAGES = 256
 PENALTY_WITHOUT_FOLDS = 1.0  # if only one image has a known target
-LABELS_PER_BLOCK = 200  # compared at once; limits the memory
-MAX_TARGETS_PER_FIT = 2_000_000  # of all images, about 50 bytes each; limits the memory
+LABELS_PER_BLOCK = 200  # labels whose penalties are chosen at once; limits the memory
+MAX_TARGETS_PER_FIT = 2_000_000  # targets need about 50 bytes each; limits the memory
 
 
 def fit_heads_with_selected_penalties(
@@ -44,7 +44,8 @@ def fit_heads_with_selected_penalties(
     """Choose the penalty of each label by folds, then fit the heads of a method on all images.
 
     The penalties are chosen on at most 5,000 images with a known target, sampled with ``seed``. If
-    there are fewer such images than folds, each image is a fold; if there is one, the penalty is 1.
+    there are fewer images with a known target than folds, each image is a fold. If there is only
+    one, all penalties are 1.
 
     Args:
         method: Initialized method, changed in place.
@@ -88,7 +89,7 @@ def fit_heads_with_selected_penalties(
 
 
 def _centred_vectors_in_file(method: SelectsPenalties, features: Features) -> Tensor:
-    """Return the centred vectors of n images, ``(n, d)``; many are in a temporary file."""
+    """Return the centred vectors of n images, ``(n, d)``; a large array is in a temporary file."""
     pooled = features.pooled
     vectors = mapped_zeros(tuple(pooled.shape), np.float32)
     for rows in row_blocks(vectors):
@@ -123,7 +124,7 @@ def expected_penalty_fit_seconds(
 
 
 def penalties_description(run: Run, weights: Mapping[str, Tensor]) -> str | None:
-    """Return the smallest and the largest chosen penalty, for people; without penalties, None.
+    """Describe the smallest and the largest chosen penalty, or return None without penalties.
 
     Args:
         run: Run of the fit.

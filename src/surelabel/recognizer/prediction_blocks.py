@@ -1,4 +1,4 @@
-"""Encode and score images block by block: the features of only one block are in memory."""
+"""Encode and score images block by block, with the features of only one block in memory."""
 
 import ctypes
 import sys
@@ -28,9 +28,9 @@ from surelabel.records import (
     SkippedImage,
 )
 
-IMAGES_PER_BLOCK = 4096  # the vector of an image: about 1 KB
-IMAGES_PER_VIEW_BLOCK = 1024  # the vectors of the views of an image: about 50 KB
-IMAGES_PER_PATCH_BLOCK = 256  # the patch features of an image: about 1 MB
+IMAGES_PER_BLOCK = 4096  # the vector of an image needs about 1 KB
+IMAGES_PER_VIEW_BLOCK = 1024  # the vectors of the views of an image need about 50 KB
+IMAGES_PER_PATCH_BLOCK = 256  # the patch features of an image need about 1 MB
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class EncodedBlock:
 
     @property
     def encoding_stats(self) -> EncodingStats:
-        """Computing time and number of encoder inputs of the block."""
+        """Return the computing time and the number of encoder inputs of the block."""
         if self.encoded is None:
             return EncodingStats(0, 0.0, 0.0)
         return EncodingStats(
@@ -163,7 +163,7 @@ def score_images_in_blocks(
     *,
     progress: Progress | None = None,
 ) -> ImageScores:
-    """Return the scores and vectors of images, with other features of only one block in memory.
+    """Return scores and vectors of images, while other features of only one block are in memory.
 
     The arguments are those of :func:`encode_prediction_blocks`.
 
@@ -202,7 +202,7 @@ def compute_image_scores(method: Method, features: Features) -> npt.NDArray[np.f
 
 
 def half_precision_image_vectors(features: Features | FeatureRows) -> npt.NDArray[np.float16]:
-    """Return the image vectors of predictions and calibrators, ``(n, d)``.
+    """Return the image vectors in fp16 for predictions and calibrators, ``(n, d)``.
 
     Values of vectors that are not normalized are clipped to the range of fp16.
     """
@@ -225,16 +225,16 @@ def _no_readable_image_error(error: NoReadableImage, n_images: int) -> NoReadabl
 
 
 def _return_free_memory() -> None:
-    """Return the memory of the block before to the system; worker processes would inherit it."""
+    """Return free memory to the operating system, because worker processes would inherit it."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library only
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only in the GNU C library
         if trim:
             trim(0)
 
 
 def _slice_prediction_input(source: ResolvedInput, start: int, stop: int) -> ResolvedInput:
-    """Return some images of the source; images in memory are not divided."""
+    """Return the images from ``start`` to ``stop``, or all images if they are in memory."""
     if isinstance(source, ImagesInMemory):
         return source
     if isinstance(source, LabelledFeatures):
@@ -245,7 +245,7 @@ def _slice_prediction_input(source: ResolvedInput, start: int, stop: int) -> Res
 def _progress_of_prediction_block(progress: Progress, start: int, n_images: int) -> Progress:
     """Return the progress function of a block that starts at image ``start``.
 
-    If the images of the block are encoded several times, their number does not decrease.
+    If the images of the block are encoded several times, the displayed number does not decrease.
     """
     most = start
 

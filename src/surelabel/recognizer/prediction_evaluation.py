@@ -1,4 +1,4 @@
-"""Evaluation of stored predictions on annotated images, without a recognizer."""
+"""Evaluate stored predictions on annotated images, without a recognizer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +24,11 @@ class AnnotatedPredictions:
 
     Attributes:
         predictions: Predictions of the n shared images and c labels, in the order of the stored
-            predictions. Skipped images are those with annotations.
+            predictions. ``skipped`` contains only images with annotations.
         labelled: Annotations of the same images and labels, in the same order.
         images_without_predictions: Paths of the annotated images without predictions.
         images_without_annotations: Number of images with predictions and without annotations.
-        first_without_annotations: Path of the first of them, or None.
+        first_without_annotations: Path of the first predicted image without annotations, or None.
     """
 
     predictions: Predictions
@@ -47,14 +47,16 @@ def evaluate_stored_predictions(
 ) -> tuple[Evaluation, AnnotatedPredictions]:
     """Compute the metrics of stored predictions on the images that have annotations.
 
-    Only the predictions of annotated images are in memory, or in temporary files if they are large.
+    Only the predictions of annotated images are in memory. Large predictions are in temporary
+    files.
 
     Args:
         stored: Predictions, or opened predictions, which are read in blocks.
-        labelled: Annotated images. Other images can be predicted.
+        labelled: Annotated images. The predictions may also contain other images.
         paths: Paths of the predicted images, length n, that are compared with those of
             ``labelled``. If None, the stored paths.
-        progress: Function called with the number of read images and their total number.
+        progress: Function called with the number of images whose predictions were read and the
+            total number of images.
 
     Returns:
         The metrics, and the images that were compared.
@@ -105,7 +107,7 @@ def _select_annotated_predictions(
 
 
 def _annotation_rows(paths: Sequence[str], labelled: LabelledImages) -> npt.NDArray[np.int64]:
-    """Return the row of the annotations of each image, or -1, ``(n,)``."""
+    """Return the row of the annotations of each image, or -1 without annotations, ``(n,)``."""
     row_of = {absolute_image_path(path): row for row, path in enumerate(labelled.paths)}
     rows = (row_of.get(absolute_image_path(path), -1) for path in paths)
     return np.fromiter(rows, np.int64, len(paths))
@@ -162,6 +164,7 @@ def _take_stored_rows(
 def _no_annotated_image_error(paths: Sequence[str], annotated: Sequence[str]) -> InputError:
     first = [repr(some[0]) if len(some) else "none" for some in (paths, annotated)]
     return InputError(
-        f"Predictions and annotations must share images; got {first[0]} … and {first[1]} …. Run "
-        "the command in the folder of the relative paths, or give --images-root."
+        f"Predictions and annotations must have common images; got predictions of {first[0]} … and "
+        f"annotations of {first[1]} …. Run the command in the folder of the relative paths, or "
+        "give --images-root."
     )

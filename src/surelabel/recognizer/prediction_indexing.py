@@ -28,9 +28,9 @@ def index_prediction_folder(
 ) -> IndexUpdate:
     """Create an index from a folder of predictions, or add the predictions to an index.
 
-    No image is encoded, and image files need not exist. One block of predictions and the rows of
-    all images, 16 bytes per image, are in memory. If the process is killed, run it again: images
-    that are already in the index are replaced.
+    No image is encoded, and image files need not exist. One block of predictions and the row
+    numbers of all images, 16 bytes per image, are in memory. If the process is killed, call the
+    function again; images that are already in the index are replaced.
 
     Args:
         folder: Folder of the index. If the folder does not exist, the folder is created.

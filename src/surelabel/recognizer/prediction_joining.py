@@ -1,7 +1,7 @@
 """Join the predictions of several blocks of images.
 
-The joined predictions of n images and c labels are arrays ``(n, c)``. Large ones, and the image
-vectors, are in temporary files.
+The joined predictions of n images and c labels are arrays ``(n, c)``. Large arrays and the image
+vectors are in temporary files.
 """
 
 import itertools
@@ -19,15 +19,15 @@ def join_prediction_blocks(
 ) -> Predictions:
     """Return the predictions of all blocks, in order.
 
-    The peak memory is that of one block and of the paths. With more than one block, the image
-    vectors and large arrays ``(n, c)`` are written to temporary files, which are mapped into memory
-    and have no name. The operating system deletes these files when no process uses them.
+    The peak memory is that of one block and of all paths. With more than one block, the image
+    vectors and large arrays ``(n, c)`` are written to temporary files without a name, which are
+    mapped into memory. The operating system deletes these files when no process uses them.
 
     Args:
         blocks: Predictions of one recognizer, at least one block.
         n_images: Total number of images of all blocks, with unreadable images.
-        folder: Folder of the temporary file. If the folder cannot be written, the folder for
-            temporary files is used.
+        folder: Folder of the temporary files. If the folder is not writable, the folder of the
+            system for temporary files is used.
 
     Raises:
         DataError: If the image vectors cannot be written.
@@ -48,7 +48,7 @@ def _join_prediction_blocks(
     vectors: ImageVectorFile,
     folder: Path,
 ) -> Predictions:
-    """Return the predictions of all blocks; ``first`` is also the first of ``blocks``."""
+    """Return the predictions of all blocks; ``first`` is also the first item of ``blocks``."""
     scores, logits, uncertainty = (
         None
         if array is None

@@ -1,4 +1,4 @@
-"""Rows of a random sample, which calibration, evaluation and guarantees require."""
+"""Select the rows of a random sample, which calibration, evaluation and guarantees require."""
 
 import warnings
 
@@ -16,10 +16,10 @@ _THINNING = "thinning"  # key of the permanent random numbers
 def random_sample_rows(source: LabelledInput, purpose: str) -> npt.NDArray[np.int64]:
     """Return the indices of the annotated rows that are a random sample with equal probabilities.
 
-    If nothing is known about how the rows were chosen, all rows are returned. Otherwise, rows that
-    a strategy chose, and rows without an entry, are left out. If the inclusion probabilities of the
-    random rows differ, each row is kept with the probability (smallest one) / (its own one), which
-    makes them equal. A warning states the numbers of rows.
+    If the source does not state how its rows were chosen, all rows are returned. Otherwise, only
+    annotated random rows are returned. If their inclusion probabilities differ, each row is kept
+    with the probability (smallest inclusion probability) / (inclusion probability of the row), so
+    that all rows have the same inclusion probability. A warning states the numbers of rows.
 
     Args:
         source: Images, vectors or scores with labels.
@@ -65,7 +65,7 @@ def random_sample_rows(source: LabelledInput, purpose: str) -> npt.NDArray[np.in
 
 
 def take_random_rows(source: LabelledInput, purpose: str) -> LabelledInput:
-    """Return the rows of :func:`random_sample_rows`; the source itself if all rows are used.
+    """Select the rows of :func:`random_sample_rows`; return the source itself if all are used.
 
     Args:
         source: Images, vectors or scores with labels.

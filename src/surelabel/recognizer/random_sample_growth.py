@@ -1,4 +1,4 @@
-"""Random sample that grows from round to round, by permanent random numbers."""
+"""Grow a random sample from round to round, by permanent random numbers."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from surelabel.arrays import Array, Flags
 from surelabel.errors import InputError
 from surelabel.records import RowSelection
 
-MIN_SHARE = 0.9  # of the earlier rows: some may have been removed
-TOLERANCE = 1e-6  # of a probability that a spreadsheet program has rounded
+MIN_SHARE = 0.9  # smallest share of the earlier rows that remain; some may have been removed
+TOLERANCE = 1e-6  # relative tolerance of probabilities that a spreadsheet program rounded
 
 
 @dataclass(frozen=True)
@@ -33,27 +33,28 @@ def grow_random_sample(
     n_more: int,
     max_new: int,
 ) -> RandomSample:
-    """Return a random sample with more rows than the one before.
+    """Return a random sample that extends the earlier random sample.
 
-    The size of the sample does not depend on what a strategy chose. Rows of the sample that a
-    strategy chose before are random rows from then on. Rows that were added since are included if
-    their number is below that of an earlier random row.
+    The size of the sample does not depend on the rows that a strategy chose. If a strategy chose a
+    row of the new sample before, the row becomes a random row. Rows that were added since the
+    earlier sample are included if their permanent random number is below that of an earlier random
+    row.
 
-    If the earlier random rows were not chosen by these numbers, they are kept, and the other rows
-    follow in the order of their numbers. No rows may be added then.
+    If the earlier random rows were not chosen by these numbers, the earlier rows are kept, and the
+    other rows follow in the order of their numbers. In this case, no rows may be added.
 
     Args:
         numbers: Permanent random numbers of n rows, ``(n,)``.
         selection: How the rows were chosen before.
         needs_labels: Mask of the rows that would have to be annotated, ``(n,)``.
-        n_more: Number of rows by which the sample grows, >= 0. If there are fewer rows, all are
-            sampled.
+        n_more: Number of rows by which the sample grows, >= 0. If there are fewer rows, all rows
+            are sampled.
         max_new: Maximum number of sampled rows that would have to be annotated, >= 0. The sample is
             smaller if this limit requires it, which can only happen if rows were added.
 
     Raises:
-        InputError: If the earlier random rows have different probabilities, were chosen among other
-            rows, or cannot be extended to rows that were added.
+        InputError: If the earlier random rows have different inclusion probabilities, were chosen
+            among more rows, or cannot be extended to added rows.
 
     Source:
         Sequential simple random sampling with permanent random numbers: Ohlsson, Coordination of
@@ -61,7 +62,7 @@ def grow_random_sample(
 
     Differs:
         The size of the sample is the number of rows up to the last earlier random row, plus
-        ``n_more``; limited by ``max_new``.
+        ``n_more``, and is limited by ``max_new``.
 
     Example:
         >>> numbers, unknown = np.array([0.3, 0.1, 0.8, 0.5]), np.full(4, np.nan)
@@ -74,11 +75,11 @@ def grow_random_sample(
     n_added = _number_of_added_rows(selection, len(numbers))
     size = int((numbers <= numbers[is_random].max()).sum()) if is_random.any() else 0
     order = np.argsort(numbers, kind="stable")
-    if size > is_random.sum() + n_added:  # other numbers chose the random rows
+    if size > is_random.sum() + n_added:  # the random rows were chosen by other numbers
         if n_added:
             raise InputError(
                 f"Random rows of another seed or program cannot be extended to {n_added:,} rows "
-                "that were added. Give the --seed of the first round, or the --pool of that time."
+                "that were added. Give the --seed of the first round, or the earlier --pool."
             )
         size = int(is_random.sum())
         order = np.lexsort((numbers, ~is_random))
@@ -102,13 +103,13 @@ def _number_of_added_rows(selection: RowSelection, n_rows: int) -> int:
     if probability.min() < probability.max() * (1 - TOLERANCE):
         raise InputError(
             "The random rows of the dataset must have one inclusion_probability; got "
-            f"{probability.min():g} to {probability.max():g}. Give the table that label-next wrote "
-            "last."
+            f"{probability.min():g} to {probability.max():g}. Give the last table that label-next "
+            "wrote."
         )
     n_before = round(len(probability) / float(probability.max()))
     if n_rows < MIN_SHARE * n_before:
         raise InputError(
             f"The random rows of the dataset were chosen among {n_before:,} rows; got only "
-            f"{n_rows:,} rows now. Give the same --pool as before, and more if wanted."
+            f"{n_rows:,} rows now. Give at least the rows of the earlier --pool."
         )
     return max(n_rows - n_before, 0)

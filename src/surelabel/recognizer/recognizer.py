@@ -1,4 +1,4 @@
-"""Recognizer: multi-label image recognition, zero-shot or fitted, calibrated and saved."""
+"""Define the recognizer, which is zero-shot or fitted, and can be calibrated and saved."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -146,7 +146,7 @@ class Recognizer(ScikitLearnInterface):
         calibration: Fitted calibration. If None, the recognizer is not calibrated.
         is_fitted: Whether the recognizer can predict. If the method has to be fitted first, the
             value is False.
-        selection: Results of the model selection that selected the method, see ``select_method``.
+        selection: Results of the model selection that selected the method; see ``select_method``.
             If the method was given, the value is None.
         used_rows: Hashes of the annotated images that the recognizer was fitted or calibrated on.
             If an earlier version of surelabel saved the recognizer, the value is None.
@@ -188,8 +188,8 @@ class Recognizer(ScikitLearnInterface):
         self.calibration = shipped_calibration_record(run, self.encoder)
         self.is_fitted = self.method.learns_from == "nothing"
         self.selection: MethodSelection | None = None
-        self._checkpoint: Path | None = None  # of a fit that is not saved
-        self._cross_fitted: CrossFittedRows | None = None  # of precomputed scores only
+        self._checkpoint: Path | None = None  # checkpoint of a fit that is not saved
+        self._cross_fitted: CrossFittedRows | None = None  # only for precomputed scores
         self.used_rows: UsedRows | None = UsedRows()
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.names and (self.method.open_vocabulary or self.method.learns_from == "images"):
@@ -213,7 +213,7 @@ class Recognizer(ScikitLearnInterface):
         vectors = vector_normalization_description(self.encoder)
         return Summary("Recognizer", properties | ({"vectors": vectors} if vectors else {}))
 
-    if not TYPE_CHECKING:  # type checkers shall report unknown attributes
+    if not TYPE_CHECKING:  # so that type checkers report unknown attributes
 
         def __getattr__(self, name: str) -> Any:
             current = RECOGNIZER.get(name)
@@ -228,7 +228,8 @@ class Recognizer(ScikitLearnInterface):
 
         If the encoder is ``tiny-vit`` or ``tiny-rn`` and ``templates`` is ``one`` or ``ensemble``,
         the recognizer is already calibrated. If the encoder has a scale and a bias of the sigmoid
-        loss, such as SigLIP, these give probabilities (``calibrated_on`` is ``model``).
+        loss, such as SigLIP, the probabilities are computed with this scale and bias
+        (``calibrated_on`` is ``model``).
 
         Args:
             model: Name of an encoder, such as ``tiny-vit``, ``tiny-rn``, ``ViT-B-16/openai`` or
@@ -246,12 +247,12 @@ class Recognizer(ScikitLearnInterface):
     def from_scores(cls, kind: str, names: Sequence[str], *, views: int = 1) -> "Recognizer":
         """Return a recognizer of scores that another program computed, without an encoder.
 
-        Logits and probabilities give probabilities at once (``calibrated_on`` is ``model``), until
-        ``calibrate`` is called. Cosines need ``calibrate``, which first fits a slope and a level
-        that all labels share.
+        Logits and probabilities are used without calibration until ``calibrate`` is called
+        (``calibrated_on`` is ``model``). Cosines require ``calibrate``, which first fits a slope
+        and a shift that all labels share.
 
         Args:
-            kind: Meaning of the scores: ``logits``, ``probabilities`` or ``cosines``.
+            kind: Kind of the scores: ``logits``, ``probabilities`` or ``cosines``.
             names: Labels of the columns of the scores, length c.
             views: Number of views of each image, >= 1. The log-odds or cosines of the views are
                 averaged.
@@ -280,7 +281,7 @@ class Recognizer(ScikitLearnInterface):
         checkpoint: str | Path | None = None,
         progress: Progress | None = None,
     ) -> "Recognizer":
-        """Fit the method on images from the initial weights and drop an earlier calibration.
+        """Fit the method on images from its initial weights, and drop an earlier calibration.
 
         A method that trains the encoder starts from the current weights of the encoder. A method
         that is fitted without labels returns uncalibrated scores until ``calibrate`` is called.
@@ -299,16 +300,17 @@ class Recognizer(ScikitLearnInterface):
                 of these copies. The final method is fitted on all images. If ``source`` states how
                 its rows were chosen, the calibrator is fitted on the random rows only.
             devices: Number of processes that train together, >= 1, for methods that are trained by
-                gradient descent: one for each GPU if the device of the recognizer is ``cuda``;
-                otherwise, all on the CPU. Each batch is divided among them, and the result is that
-                of one process up to rounding errors. If None, this process trains.
+                gradient descent. With the device ``cuda``, there is one process for each GPU;
+                otherwise, all processes use the CPU. Each batch is divided among the processes. The
+                result equals that of one process up to rounding errors. If None, only this process
+                trains.
             checkpoint: File that stores the fit after each epoch and after every hundredth
                 optimizer step. A fit of the same run and data resumes from the checkpoint. With
-                ``folds``, there is one more file for each fold. ``save`` deletes these files, so
-                that the fit is not lost if the recognizer cannot be saved.
+                ``folds``, there is one more file for each fold. Only ``save`` deletes these files,
+                so that the fit is not lost if the recognizer cannot be saved.
             progress: Function called with the number of finished items and the total number of
-                items. The items are first encoded images or sentences, then training epochs (for
-                self-training, training images of an epoch), then folds.
+                items. The items are first encoded images or sentences, then training epochs, then
+                folds. For self-training, the items are training images of an epoch, not epochs.
 
         Raises:
             ConfigError: If the method has no parameters to fit, does not support ``folds``, or is
@@ -417,7 +419,10 @@ class Recognizer(ScikitLearnInterface):
         check_pair_fit_compatibility(self.run, self.method, source, folds)
         assert isinstance(source, PairSource)  # checked above
         if targets is not None:
-            raise InputError("Images with captions have no targets; got targets. Leave them out.")
+            raise InputError(
+                "Images with captions must be given without targets; got targets. Leave out the "
+                "targets."
+            )
         encoder = encoder_with_fitted_normalization(self.encoder, source)
         data = encode_pair_data(source, self.method, encoder, self.cache, progress=progress)
         self._reset_fit()
@@ -459,7 +464,7 @@ class Recognizer(ScikitLearnInterface):
         return self
 
     def _reset_fit(self) -> None:
-        """Restore the initial method, and remove link and calibration."""
+        """Restore the initial method, and remove the link and the calibration."""
         self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
         self.link = self.calibration = self.selection = self._checkpoint = None
         self._cross_fitted, self.used_rows = None, UsedRows()
@@ -479,7 +484,7 @@ class Recognizer(ScikitLearnInterface):
 
         Args:
             held_out: Annotated images that were not used by ``fit``, or images without labels. If
-                they state how they were chosen, only the random rows are used.
+                the dataset states how its rows were chosen, only the random rows are used.
             targets: Targets, ``(n, c)``, as for ``fit``.
             progress: Function called with the number of encoded images and the total number of
                 images.
@@ -603,7 +608,7 @@ class Recognizer(ScikitLearnInterface):
         targets: Array,
         known: Flags,
     ) -> None:
-        """Keep the cross-fitted log-odds of the calibration rows, if these are precomputed scores.
+        """Store the cross-fitted log-odds of calibration rows, if they are precomputed scores.
 
         Args:
             source: Calibration data of n rows.
@@ -618,7 +623,7 @@ class Recognizer(ScikitLearnInterface):
         self._keep_used_rows(source)
 
     def _keep_used_rows(self, source: object) -> None:
-        """Keep the hashes of the images of a calibration, unless those of the fit are unknown."""
+        """Store the hashes of calibration images, unless the hashes of the fit are unknown."""
         if self.used_rows is None and self.method.learns_from == "nothing":
             self.used_rows = UsedRows()
         if self.used_rows is not None:
@@ -632,7 +637,7 @@ class Recognizer(ScikitLearnInterface):
 
         A calibration row is a row of precomputed scores with the name and the scores of a row that
         the recognizer was calibrated on. Its probabilities come from a calibrator that was fitted
-        on other rows, and the description of the calibration states the number of these rows. For
+        on other rows. The description of the calibration states the number of calibration rows. For
         images and vectors, the predictions are returned unchanged.
 
         Args:
@@ -647,14 +652,15 @@ class Recognizer(ScikitLearnInterface):
     def with_names(self, names: Sequence[str]) -> "Recognizer":
         """Return a recognizer for other labels, without training.
 
-        Parameters that all labels share are kept. If the calibration has parameters per label,
-        labels that the recognizer already had keep theirs with the calibrators ``hierarchical`` and
-        ``vector``, and new labels use the shared parameters, with a warning. ``dac`` computes them
-        from the text vectors of the labels. Other parameters per label, and those of a label shift,
-        are dropped with a warning. The validation record of the calibration is dropped, unless the
-        labels are the same in the same order. If scores of a label
-        depend on the other labels, as with ``dense_regions``, the whole calibration is dropped with
-        a warning. Otherwise, the scores of labels that the recognizer already had do not change.
+        Parameters that all labels share are kept. The calibrators ``hierarchical`` and ``vector``
+        keep the parameters of earlier labels; new labels use the shared parameters, with a warning.
+        The calibrator ``dac`` computes the parameters of each label from its text vector. Other
+        parameters per label, and those of a label shift, are dropped with a warning. The validation
+        record of the calibration is dropped, unless the labels are the same in the same order.
+
+        If scores of a label depend on the other labels, as with ``dense_regions``, the whole
+        calibration is dropped with a warning. Otherwise, the scores of earlier labels do not
+        change.
 
         Args:
             names: Labels, length c; ``sofa|couch`` is one label with two aliases.
@@ -686,7 +692,7 @@ class Recognizer(ScikitLearnInterface):
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Predictions:
-        """Return scores of each image and label, and log-odds if there is a link or calibration.
+        """Return the scores of each image and label, and log-odds with a link or calibration.
 
         Args:
             source: Images, with or without labels, or precomputed features:
@@ -703,9 +709,10 @@ class Recognizer(ScikitLearnInterface):
                 - ``bernoulli_variance``: 4p(1 - p) of the calibrated probability p, in [0, 1];
                 - ``residual_error``: learned expectation of the squared error of p, in [0, 1];
                 - ``match_variance``: learned variance of the latent similarity, above 0. A lower
-                  variance means a more reliable match. Only accepted labels can be compared.
+                  variance means a more reliable match. Compare only variances of accepted labels.
 
-                The last two need a method that estimates them. If None, there is no uncertainty.
+                ``residual_error`` and ``match_variance`` require a method that estimates them. If
+                None, there is no uncertainty.
             workers: Number of worker processes that decode images. If None, there are no worker
                 processes for fewer than 64 images, and one per CPU core, at most 8, for more
                 images.
@@ -721,8 +728,8 @@ class Recognizer(ScikitLearnInterface):
             DataError: If no image can be read, or if ``strict`` is True and any image cannot be
                 read.
             InputError: If an array contains neither vectors nor pixels, if files and images in
-                memory are mixed, if ``source`` has another type, if ``workers`` is no integer or
-                below 0, or if the kind of uncertainty is unknown.
+                memory are mixed, or if ``source`` has another type. Also if ``workers`` is no
+                integer or below 0, or if the kind of uncertainty is unknown.
         """
         self.check_fitted()
         check_prediction_count("workers", workers, minimum=0)
@@ -749,9 +756,9 @@ class Recognizer(ScikitLearnInterface):
     ) -> Iterator[Predictions]:
         """Return an iterator over the predictions of blocks of images, in the order of the images.
 
-        Only the features and the predictions of one block are in memory. The arguments are those of
-        ``predict``, and the joined predictions of all blocks are the result of ``predict``. If no
-        image of a block can be read, the predictions of the block have no rows.
+        Only the features and the predictions of one block are in memory. The other arguments are
+        those of ``predict``, and the joined predictions of all blocks equal the result of
+        ``predict``. If no image of a block can be read, the predictions of the block have no rows.
 
         Args:
             source: Images, with or without labels, or precomputed features. Images in memory are
@@ -788,9 +795,9 @@ class Recognizer(ScikitLearnInterface):
     ) -> Iterator[Predictions]:
         if not self.names:
             raise InputError(
-                f"Predictions require labels; this {self.run.method.name} was fitted on images "
-                "with captions without labels. Give labels (--labels, or Recognizer.with_names in "
-                "Python), or evaluate it on images with captions (--captions)."
+                f"Predictions require labels; got {self.run.method.name}, fitted on images with "
+                "captions without labels. Give labels (--labels, or Recognizer.with_names in "
+                "Python), or evaluate the recognizer on images with captions (--captions)."
             )
         if uncertainty is not None:
             self.check_uncertainty(uncertainty)
@@ -809,7 +816,7 @@ class Recognizer(ScikitLearnInterface):
 
     @property
     def uncertainty_kinds(self) -> list[str]:
-        """Kinds of uncertainty that ``predict`` can return; see ``predict``."""
+        """Return the kinds of uncertainty that ``predict`` can return."""
         return available_uncertainty_kinds(
             self.method, is_calibrated=self.calibrated_on is not None
         )
@@ -858,7 +865,7 @@ class Recognizer(ScikitLearnInterface):
         return align_recognizer_input_labels(labelled, self.names, self.aliases)
 
     def localize(self, source: RecognizerInput) -> tuple[list[str], Array]:
-        """Return heat maps: the score of each label in each region of each image.
+        """Return heat maps, that is, the score of each label in each region of each image.
 
         Returns:
             Paths of the n readable images, and raw scores ``(n, c, down, across)`` of c labels in a
@@ -879,8 +886,8 @@ class Recognizer(ScikitLearnInterface):
     def save(self, folder: str | Path) -> None:
         """Write the recognizer to a folder, which can be loaded without network access.
 
-        An existing recognizer is replaced when the new files are complete. Then the checkpoint of
-        the fit is deleted.
+        An existing recognizer is replaced only when all new files are complete. Then the checkpoint
+        of the fit is deleted.
 
         Raises:
             NotFitted: If the method has to be fitted first.
@@ -907,8 +914,8 @@ class Recognizer(ScikitLearnInterface):
     def load(cls, folder: str | Path, *, device: str = "cpu") -> "Recognizer":
         """Load a recognizer that was written by ``save``.
 
-        The predictions are the same as before saving. If another process replaces the folder
-        meanwhile, the new recognizer is loaded.
+        The predictions are the same as before saving. If another process replaces the folder during
+        loading, the new recognizer is loaded.
 
         Raises:
             DataError: If a file is missing or damaged, or if a newer version of surelabel wrote the
@@ -935,7 +942,7 @@ class Recognizer(ScikitLearnInterface):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all weights and settings that determine the predictions of the recognizer."""
+        """Return a hash of all weights and settings that determine the predictions."""
         return recognizer_fingerprint(
             self.run,
             self.names_with_aliases,
@@ -947,11 +954,12 @@ class Recognizer(ScikitLearnInterface):
 
     @property
     def calibrated_on(self) -> str | None:
-        """Description of the calibrator and the calibration data.
+        """Return a description of the calibrator and the calibration data.
 
-        Without a calibration, the text names the loss that the method was fitted with, or is
-        ``model`` if the log-odds are computed with the scale and the bias of a pretrained encoder,
-        such as SigLIP. If there is no calibration and no link to log-odds, the value is None.
+        Without a calibration, the text names the loss that the method was fitted with. If the
+        log-odds are computed with the scale and the bias of a pretrained encoder, such as SigLIP,
+        the text is ``model``. If there is no calibration and no link to log-odds, the value is
+        None.
         """
         return self._score_conversion.description
 

@@ -1,4 +1,4 @@
-"""What regularizers need of a run besides scores: words, their texts, and batches of images."""
+"""Provide the inputs of regularizers besides scores: words, text vectors and enough images."""
 
 from collections.abc import Callable, Sequence
 from inspect import signature
@@ -10,7 +10,7 @@ from surelabel.encoders import Encoder, prompt_templates, reference_names
 from surelabel.errors import ConfigError, InputError
 from surelabel.records import FrozenWords
 
-WORD_BYTES = 2**19  # of a list of words, which is saved in the file run.toml of a recognizer
+WORD_BYTES = 2**19  # limit for a list of words, which is saved in the run.toml of a recognizer
 
 
 def read_regularizer_words(path: str) -> list[str]:
@@ -32,7 +32,7 @@ def read_regularizer_words(path: str) -> list[str]:
 
 
 def frozen_words_for_regularizers(encoder: Encoder, labels: Sequence[str]) -> FrozenWords | None:
-    """Return words with their text vectors; if there is no text encoder, return None.
+    """Return words with their text vectors, or None if there is no text encoder.
 
     Args:
         encoder: Encoder of the texts.
@@ -49,7 +49,7 @@ def frozen_words_for_regularizers(encoder: Encoder, labels: Sequence[str]) -> Fr
 
 
 class _FrozenWordEncoder:
-    """Cached text vectors of words; unlike a local function, it can be sent to processes."""
+    """Callable that encodes words with a cache; unlike a local function, it can be pickled."""
 
     def __init__(self, encoder: Encoder):
         self._encoder, self._vectors = encoder, dict[tuple[str, ...], Tensor]()
@@ -68,7 +68,7 @@ def check_regularizer_batch_size(
     Args:
         name: Name of the regularizer.
         regularizer: Entry of ``REGULARIZERS``, or a partial function with its settings. If the
-            entry compares images, its setting ``min_images`` is their smallest number.
+            entry compares images, its setting ``min_images`` is the smallest number of images.
         micro_batch_size: Number of images per forward pass.
 
     Raises:
@@ -77,7 +77,7 @@ def check_regularizer_batch_size(
     smallest = _smallest_image_count(regularizer)
     if micro_batch_size < smallest:
         raise ConfigError(
-            f"{name} compares the images of a batch and needs {smallest} or more "
+            f"{name} compares the images of a batch and needs {smallest} or more images "
             f"(regularizer.min_images); got {micro_batch_size}. Increase batch_size and "
             "micro_batch_size."
         )
@@ -99,13 +99,13 @@ def check_regularizer_image_count(
     smallest = _smallest_image_count(regularizer)
     if n_images < smallest:
         raise InputError(
-            f"{name} compares the images of a batch and needs {smallest} or more "
+            f"{name} compares the images of a batch and needs {smallest} or more images "
             f"(regularizer.min_images); got {n_images} training images. Give more images, or "
             "remove the regularizer."
         )
 
 
 def _smallest_image_count(regularizer: Callable[..., Tensor]) -> int:
-    """Return the smallest number of images that a regularizer compares, or 0 if it does not."""
+    """Return the smallest number of images that a regularizer compares, or 0 without comparison."""
     setting = signature(regularizer).parameters.get("min_images")
     return max(2, setting.default) if setting else 0

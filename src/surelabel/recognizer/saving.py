@@ -1,9 +1,9 @@
-"""Save a recognizer as a folder.
+"""Save a recognizer as a folder with these files.
 
 run.toml             run with all settings
 names.txt            one label per line, in the order of the columns
 fit_names.txt        labels of the fit; only if they are needed and differ from names.txt
-link.json            loss whose link converts scores to log-odds, or that the encoder has a link
+link.json            loss whose link converts scores to log-odds, or ``model`` for the encoder
 selection.json       results of the model selection that selected the method; optional
 calibration.json     fitted calibrator and description of the calibration data
 record.safetensors   validation record, for operating points and guarantees; optional
@@ -55,7 +55,7 @@ CHECKSUM_FILES = (
     RECORD_FILE,
     CROSS_FITTED_FILE,
     USED_ROWS_FILE,
-)  # the fingerprint does not cover all of these
+)  # the fingerprint does not depend on all of these files
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class SavedRecognizer:
         weights: Weights of the method.
         selection: Results of the model selection that selected the method. If None, the method was
             given.
-        cross_fitted: Cross-fitted log-odds of the calibration rows. If these are not precomputed
+        cross_fitted: Cross-fitted log-odds of the calibration rows. If the rows are not precomputed
             scores, the value is None.
         used_rows: Hashes of the annotated images that the recognizer was fitted or calibrated on.
             If an earlier version wrote the folder, the value is None.

@@ -1,4 +1,4 @@
-"""Interface of scikit-learn's estimators: parameters, clones and classes of a recognizer."""
+"""Implement the estimator interface of scikit-learn: parameters, clones and classes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -24,9 +24,9 @@ class ScikitLearnInterface:
         scikit-learn, Developing scikit-learn estimators.
 
     Differs:
-        ``predict`` of a recognizer returns ``Predictions`` instead of classes, and the parameters
-        are the arguments of the constructor only: settings of the run are changed by another run.
-        Scorers of scikit-learn, as in ``cross_val_score``, take two classes for one binary problem.
+        ``predict`` of a recognizer returns ``Predictions`` instead of classes. The parameters are
+        only the arguments of the constructor. To change a setting of the run, give another run.
+        Scorers of scikit-learn, as in ``cross_val_score``, treat two classes as one binary problem.
         With exactly two labels, use ``cross_val_predict`` and compute the metric.
         ``cross_val_predict(method="predict_proba")`` encodes the values of each target column as
         0, 1, and so on. Therefore its targets must be 0 or 1, with both values in each column. For
@@ -41,7 +41,7 @@ class ScikitLearnInterface:
 
     @property
     def classes_(self) -> npt.NDArray[np.str_]:
-        """Labels in the order of the columns of ``predict_proba``, ``(c,)``."""
+        """Return the labels in the order of the columns of ``predict_proba``, ``(c,)``."""
         return np.array(self.names)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class ScikitLearnInterface:
         return dict(self._arguments)
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor, and return the recognizer, which is not fitted then.
+        """Change arguments of the constructor, reset the fit, and return the recognizer.
 
         Raises:
             ConfigError: If a parameter is not an argument of the constructor.
@@ -64,11 +64,11 @@ class ScikitLearnInterface:
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """Return an unfitted recognizer with the same arguments; it shares the frozen encoder."""
+        """Return an unfitted recognizer with the same arguments and the same frozen encoder."""
         return self._with_arguments(self._arguments)
 
     def _with_arguments(self, arguments: dict[str, Any]) -> Self:
-        """Return an unfitted recognizer; it shares the encoder if its arguments are the same."""
+        """Return an unfitted recognizer, with this encoder if its arguments do not change."""
         old, new = (
             (given["run"].encoder, given["device"], given["encoder"], given["cache"])
             for given in (self._arguments, arguments)

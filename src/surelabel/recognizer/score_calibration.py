@@ -1,4 +1,4 @@
-"""Calibration of precomputed scores: log-odds of cosines, and cross-fitted logits of the rows."""
+"""Calibrate precomputed scores: compute log-odds of cosines and cross-fitted log-odds of rows."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ from surelabel.records.calibration_description import CROSS_FITTED
 
 @dataclass(frozen=True, eq=False)
 class CrossFittedRows:
-    """Log-odds of the calibration rows by calibrators that were fitted on other rows.
+    """Cross-fitted log-odds of calibration rows, from calibrators fitted on other rows.
 
     Attributes:
         keys: Hash of the name and the scores of each of n rows, ``(n,)``.
@@ -38,8 +38,8 @@ class CrossFittedRows:
     def predictions(self, predictions: Predictions, keys: npt.NDArray[np.uint64]) -> Predictions:
         """Return predictions with the cross-fitted log-odds of the calibration rows.
 
-        The description of the calibration states the number of these rows. If there are none, the
-        predictions are returned unchanged.
+        The description of the calibration states the number of calibration rows. If there are no
+        calibration rows, the predictions are returned unchanged.
 
         Args:
             predictions: Calibrated predictions of m rows.
@@ -60,12 +60,12 @@ class CrossFittedRows:
         return replace(predictions, logits=logits, calibration=description)
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays of a file."""
+        """Return the arrays for a file."""
         return {"keys": self.keys, "logits": self.logits}
 
     @classmethod
     def restore(cls, arrays: dict[str, npt.NDArray[Any]], n_labels: int) -> "CrossFittedRows":
-        """Return the rows of a file.
+        """Return the rows from the arrays of a file.
 
         Raises:
             DataError: If an array is missing, or if its type, shape or a value is invalid.
@@ -79,8 +79,8 @@ class CrossFittedRows:
             )
         if not (np.abs(logits) <= LOGIT_LIMIT).all():  # False for NaN
             raise DataError(
-                f"Cross-fitted log-odds must be in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}]; got others."
-                " Calibrate again."
+                f"Cross-fitted log-odds must be in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}]; got other "
+                "values. Calibrate again."
             )
         return cls(keys, logits)
 
@@ -94,7 +94,7 @@ def cross_fit_score_rows(
     known: Flags,
     vectors: npt.NDArray[np.floating],
 ) -> CrossFittedRows | None:
-    """Return the log-odds of calibration rows by calibrators that were fitted on other rows.
+    """Return log-odds of calibration rows from calibrators that were fitted on other rows.
 
     Args:
         run: Run with the calibrator and the seed.
@@ -106,8 +106,8 @@ def cross_fit_score_rows(
         vectors: Vectors of the rows, ``(n, d)``.
 
     Returns:
-        Rows with a known target. If the source contains no scores, or fewer than 20 rows with
-        labels, None.
+        Cross-fitted log-odds of the rows with a known target, or None if the source contains no
+        scores or fewer than 20 rows with labels.
     """
     keys = score_row_keys(encoder, source)
     is_labelled = known.any(axis=1)
@@ -144,7 +144,7 @@ def score_row_keys(encoder: Encoder, source: object) -> npt.NDArray[np.uint64] |
 
 
 def needs_log_odds_of_cosines(encoder: Encoder, method: Method) -> bool:
-    """Return True if the scores of a recognizer are cosines without a slope and a level."""
+    """Return True if the scores of a recognizer are cosines without a fitted slope and shift."""
     is_unfitted = isinstance(encoder, PrecomputedScores) and encoder.level is None
     return is_unfitted and method.learns_from == "nothing"
 
@@ -152,9 +152,10 @@ def needs_log_odds_of_cosines(encoder: Encoder, method: Method) -> bool:
 def encoder_with_log_odds_of_cosines(
     encoder: Encoder, cosines: npt.NDArray[np.floating], targets: Array, known: Flags
 ) -> Encoder:
-    """Return the encoder of cosines with a slope and a level that all labels share.
+    """Return the encoder of cosines with a slope and a shift that all labels share.
 
-    Both are fitted by Platt scaling, before any calibrator with parameters of a label.
+    The slope and the shift are fitted by Platt scaling, before a calibrator with parameters per
+    label.
 
     Args:
         encoder: Encoder ``scores:cosines``.
@@ -174,7 +175,7 @@ def check_labelled_score_rows(encoder: Encoder, names: Sequence[str], known: Fla
     """Check that enough rows of precomputed scores have labels for a calibration.
 
     Args:
-        encoder: Encoder of the recognizer. Other encoders than ``scores:KIND`` are not checked.
+        encoder: Encoder of the recognizer. Encoders other than ``scores:KIND`` are not checked.
         names: Labels, length c.
         known: True where the target is known, ``(n, c)``.
 
@@ -186,5 +187,5 @@ def check_labelled_score_rows(encoder: Encoder, names: Sequence[str], known: Fla
         raise InputError(
             f"A calibration of scores requires labels of at least {MIN_RECORD_IMAGES} images; got "
             f"labels of {n_rows} for {format_count(len(names), 'label')}. Annotate more images; "
-            "some hundred give reliable probabilities."
+            "reliable probabilities require several hundred images."
         )

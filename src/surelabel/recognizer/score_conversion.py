@@ -40,7 +40,7 @@ class ScoreConversion:
 
     @property
     def description(self) -> str | None:
-        """Description of the calibration, or of the link; if there are no log-odds, None."""
+        """Return the description of the calibration or of the link, or None without log-odds."""
         if self.calibration:
             return self.calibration.description
         return self.link_description if self.link else None

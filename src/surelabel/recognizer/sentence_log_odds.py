@@ -1,4 +1,4 @@
-"""Log-odds that images match sentences, from the image vectors that an index stores."""
+"""Compute log-odds that images match sentences, from the image vectors that an index stores."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -55,17 +55,17 @@ class SentenceLogOdds:
 
     @property
     def calibration(self) -> str | None:
-        """Description of the calibration, or of log-odds that need none."""
+        """Return a description of the calibration, or of log-odds that need no calibration."""
         return self.conversion.description
 
     def logits(self, vectors: npt.NDArray[np.float16]) -> SentenceValues:
         """Return the log-odds that n images match the s sentences, in [-40, 40], ``(n, s)``.
 
         Args:
-            vectors: Vectors of the images, as the index stores them, ``(n, d)``.
+                vectors: Vectors of the images, as the index stores them, ``(n, d)``.
 
         Raises:
-            InputError: If the shape of the vectors is another one.
+                InputError: If the vectors have another shape.
         """
         logits = np.empty((len(vectors), len(self.sentences)), np.float32)
         for rows, images in self._blocks(vectors):
@@ -84,7 +84,7 @@ class SentenceLogOdds:
             vectors: Vectors of n images, as the index stores them, ``(n, d)``.
 
         Raises:
-            InputError: If the shape of the vectors is another one.
+            InputError: If the vectors have another shape.
         """
         if isinstance(self.scorer, TextScorer):
             return None
@@ -123,9 +123,9 @@ def sentence_scorer(
 
         logit = g(tau · cos(x, t) - log mean_r exp(tau · cos(x, t_r)))
 
-    x is the image vector, t the vector of the sentence, t_r that of entry r of the reference list,
-    tau the scale of the encoder, and g the calibration of zero-shot scores that all labels share.
-    g is the first of these that exists:
+    Here x is the image vector, t is the vector of the sentence, and t_r is the vector of entry r of
+    the reference list. tau is the scale of the encoder, and g is a calibration of zero-shot scores
+    that all labels share. The calibration g is the first of the following list that exists:
 
     1. the calibration that the package contains for the encoder;
     2. the calibration without labels of a zero-shot recognizer on the images of the index;
@@ -133,17 +133,17 @@ def sentence_scorer(
        reference list.
 
     If the method scores pairs of images and sentences, such as ``variational``, its scores and its
-    calibration are used instead. Of a calibration with parameters per label, such as
-    ``hierarchical``, only the shared parameters are used, as for new labels. Other calibrations of
+    calibration are used instead. If a calibration has parameters per label, such as
+    ``hierarchical``, only its shared parameters are used, as for new labels. Other calibrations of
     the recognizer belong to other scores and are not used.
 
     The sentence is encoded without a prompt template. The calibration of the package was fitted
-    with the template ``one``, so the reference list is encoded with ``one``, whatever the templates
-    of the recognizer are. On the test images of scenes-80, labels without a template are calibrated
-    as well as with ``one``: the calibration error (ECE) is 0.004 in both cases, for tiny-vit and
-    tiny-rn. With the ensemble for the reference list and the calibration, the error of labels
-    without a template is 0.023 and 0.096. Therefore, a calibration of the index with several
-    templates is not used.
+    with the template ``one``, so the reference list is always encoded with ``one``, even if the
+    recognizer has other templates. On the test images of scenes-80, labels without a template are
+    calibrated as well as with ``one``: the calibration error (ECE) is 0.004 in both cases, for
+    tiny-vit and tiny-rn. If the reference list and the calibration use the templates ``ensemble``,
+    the ECE of labels without a template is 0.023 and 0.096. Therefore, a calibration of the index
+    with several templates is not used.
 
     The calibration was fitted on labels, each of which is one object. On the same images, the mean
     probability of a caption with one object is 0.034 with tiny-vit, and the object is in 0.035 of
@@ -154,12 +154,12 @@ def sentence_scorer(
     Args:
         index: Index with image vectors.
         recognizer: Recognizer of the index.
-        sentences: Sentences, length s. If a sentence is longer than the context of the text tower,
-            it is cut, with a warning.
+        sentences: Sentences, length s. A sentence that is longer than the context of the text tower
+            is cut, with a warning.
 
     Raises:
-        InputError: If a sentence is empty, the index has no image vectors or vectors of another
-            width, or the recognizer is not that of the index.
+        InputError: If a sentence is empty, if the index has no image vectors or vectors of another
+            width, or if the recognizer is not that of the index.
         ConfigError: If the encoder has no text tower, or the method needs other inputs than image
             vectors and sentence vectors.
         NotFitted: If the method has to be fitted first, or if there is no calibration of the
@@ -178,7 +178,9 @@ def sentence_scorer(
         (8, 2)
     """
     if isinstance(sentences, str):
-        raise InputError(f"sentences must be a list of texts; got the text {sentences!r}.")
+        raise InputError(
+            f"sentences must be a list of texts; got the text {sentences!r}. Give a list."
+        )
     for sentence in sentences:
         if not sentence.strip():
             raise InputError("Each sentence must contain at least one word; got an empty text.")
@@ -198,7 +200,7 @@ def sentence_scorer(
 
 
 def _check_sentence_inputs(index: Index, recognizer: Recognizer) -> None:
-    """Check that the vectors of index and encoder are what the scores of sentences need.
+    """Check that the vectors of the index and of the encoder can be used to score sentences.
 
     Raises:
         InputError: If the index has no vectors, or vectors of another width.
@@ -208,8 +210,8 @@ def _check_sentence_inputs(index: Index, recognizer: Recognizer) -> None:
     encoder = recognizer.encoder
     if width is None and len(index):
         raise InputError(
-            f"A sentence in a query needs image vectors; {index.folder} has none. Build the index "
-            "again (`surelabel index`)."
+            f"A sentence in a query needs image vectors; {index.folder} has none. Build the "
+            "index again (`surelabel index`)."
         )
     if width not in (None, encoder.width):
         raise InputError(
@@ -233,7 +235,7 @@ def _check_sentence_inputs(index: Index, recognizer: Recognizer) -> None:
 
 
 def _warn_cut_sentences(encoder: Encoder, sentences: Sequence[str]) -> None:
-    """Warn of each sentence that is longer than the context of the text tower."""
+    """Warn about each sentence that is longer than the context of the text tower."""
     for sentence, n_cut in zip(sentences, encoder.count_cut_tokens(sentences), strict=True):
         if n_cut:
             warnings.warn(
@@ -281,14 +283,14 @@ def _zero_shot_scores_of_sentences(recognizer: Recognizer) -> tuple[TextScorer, 
     shared = restore_calibration_record(embedded_calibration(encoder))
     if shared is not None:
         return zero_shot.text_scorer, ScoreConversion(MODEL, None, shared)
-    reason = f"{encoder.name} has none"
+    reason = f"{encoder.name} has no such calibration"
     calibration = recognizer.calibration
     if isinstance(method, ZeroShot) and calibration is not None and not calibration.uses_labels:
         obstacle = _index_calibration_obstacle(recognizer)
         if obstacle is None:
             shared = replace(calibration, shift=())
             return method.text_scorer, ScoreConversion(MODEL, recognizer.link, shared)
-        reason += f", and that of the index {obstacle}"
+        reason += f", and the calibration of the index {obstacle}"
     if zero_shot.model_link is not None and not isinstance(method, TrainsEncoder):
         return zero_shot.text_scorer, ScoreConversion(MODEL, zero_shot.model_link, None)
     raise NotFitted(

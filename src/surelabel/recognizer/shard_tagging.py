@@ -52,7 +52,7 @@ def predict_image_shard(
         recognizer: Recognizer of the images.
         images: Paths of the images of all shards, the same for each shard.
         shard: Shard to predict.
-        options: Further options that determine the predictions; values of JSON.
+        options: Further options that determine the predictions, as JSON values.
         select: Function that adds the shown labels to a block. If None, no labels are selected.
         progress: Function called with the number of finished images and the number of images of the
             shard.
@@ -114,7 +114,7 @@ def _unfinished_blocks(
 
 
 def _with_unreadable_blocks(blocks: Iterable[Predictions]) -> Iterator[Predictions]:
-    """Yield all blocks, also if none of their images can be read."""
+    """Yield all blocks, even if no image of any block can be read."""
     try:
         yield from blocks
     except NoReadableImage as error:
@@ -130,7 +130,7 @@ def _write_image_block(
     block: Predictions,
     images: Sequence[str],
 ) -> None:
-    """Write the failed images of a block, then its predictions: the part completes the block."""
+    """Write the failed images of a block, then its predictions, which complete the block."""
     skipped = {image.path: image for image in block.skipped}
     is_failed = np.array([images[row] in skipped for row in rows.tolist()], dtype=bool)
     if is_failed.any():
@@ -148,7 +148,7 @@ def _block_name(number: int) -> str:
 
 
 def _progress_of_shard(progress: Progress, n_finished: int) -> Progress:
-    """Return a progress function that counts the finished images of a shard too."""
+    """Return a progress function that also counts the images that were finished before."""
 
     def show_progress(done: int, total: int) -> None:
         progress(n_finished + done, n_finished + total)

@@ -1,4 +1,4 @@
-"""Tag images: labels with scores and probabilities, the most probable first."""
+"""Tag images with labels, scores and probabilities, most probable labels first."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def tag(
     device: str = "cpu",
     **settings: Any,
 ) -> list[list[dict[str, Any]]]:
-    """Tag images: return the score and the probability of each label in each image.
+    """Tag images, and return the score and the probability of each label in each image.
 
     An image can have several labels, so the probabilities of an image need not sum to 1.
 
@@ -45,14 +45,14 @@ def tag(
             unlabelled images, it is first fitted on ``images``. If None, the method is selected by
             ``max_passes``.
         max_passes: Maximum number of encoder passes of an image, >= 1. The method with the highest
-            measured mAP within this number is used. If it needs several passes and has no
-            calibration, it is calibrated without labels on at most 500 of ``images``, if these are
-            100 files or more. If None, the maximum is 6, or 1 for fewer than 100 files.
+            measured mAP within this number is used. If the method needs several passes and has no
+            calibration, and ``images`` contains 100 files or more, the method is calibrated without
+            labels on at most 500 files. If None, the maximum is 6, or 1 for fewer than 100 files.
         uncertainty: Kind of uncertainty of each label, such as ``bernoulli_variance``; see
             ``Recognizer.predict``. If None, the labels have no uncertainty.
         device: PyTorch device of the encoder.
-        settings: Settings of the method, such as ``domain="centred"``. If ``method`` is None, they
-            are those of ``zero_shot``.
+        settings: Settings of the method, such as ``domain="centred"``. If ``method`` is None,
+            settings of ``zero_shot``.
 
     Returns:
         For each image, a list of dictionaries ``{"label", "score", "probability"}`` with the most
@@ -61,8 +61,8 @@ def tag(
 
     Raises:
         DataError: If an image cannot be read.
-        InputError: If files and images in memory are mixed, or the kind of uncertainty is unknown.
-            If ``max_passes`` is below 1, or given with a method or its settings.
+        InputError: If files and images in memory are mixed, or if the kind of uncertainty is
+            unknown. Also if ``max_passes`` is below 1, or is given with a method or its settings.
         UnknownName: If the encoder or the method is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
         NotFitted: If the method has to be trained; in this case, fit a ``Recognizer`` instead. Also
@@ -107,7 +107,8 @@ def _check_no_method_with_max_passes(
         given += [f"{key}={value!r}" for key, value in settings.items()]
         raise InputError(
             "max_passes selects a method with its default settings; got "
-            f"max_passes={max_passes} and {', '.join(given)}. Remove max_passes, or the others."
+            f"max_passes={max_passes} and {', '.join(given)}. Remove max_passes, or remove "
+            f"{', '.join(given)}."
         )
 
 
@@ -117,7 +118,7 @@ def select_tags(
     threshold: float | Array | None = None,
     top_k: int | None = None,
 ) -> list[list[dict[str, Any]]]:
-    """Return the labels of each image at or above a threshold, the most probable first.
+    """Return the labels of each image at or above a threshold, most probable labels first.
 
     Args:
         predictions: Predictions of a recognizer.
@@ -182,7 +183,7 @@ def shown_label_mask(
 def _rank_tags(
     predictions: Predictions, threshold: float | Array | None, top_k: int | None
 ) -> list[ColumnIndices]:
-    """Return the columns of the selected labels of each image, the most probable first.
+    """Return the columns of the selected labels of each image, most probable labels first.
 
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
@@ -231,7 +232,7 @@ def _check_tagging_options(
         InputError: If ``threshold`` or ``top_k`` is out of range.
     """
     thresholds = np.asarray(0.0 if threshold is None else threshold)
-    if thresholds.size and not (thresholds.min() >= 0 and thresholds.max() <= 1):  # or NaN
+    if thresholds.size and not (thresholds.min() >= 0 and thresholds.max() <= 1):  # True for NaN
         raise InputError(f"threshold must be in [0, 1]; got {threshold}.")
     if top_k is not None and top_k < 1:
         raise InputError(f"top_k must be at least 1; got {top_k}.")

@@ -21,11 +21,11 @@ from surelabel.tables import configure_table_entry
 
 
 def operating_point(recognizer: Recognizer, goal: str, **settings: Any) -> Thresholds:
-    """Return the probability threshold of each label that reaches a goal, such as a precision.
+    """Return the threshold of each label that reaches a goal, such as a precision.
 
     Args:
-        recognizer: Recognizer calibrated on at least 20 images. If ``goal`` is ``cost``, the number
-            of images is not limited.
+        recognizer: Recognizer calibrated on at least 20 images. If ``goal`` is ``cost``, fewer
+            images are sufficient.
         goal: Key of ``OPERATING_POINTS``, such as ``precision``.
         settings: Settings of the operating point, such as ``at_least=0.9``.
 
@@ -36,8 +36,8 @@ def operating_point(recognizer: Recognizer, goal: str, **settings: Any) -> Thres
     Raises:
         UnknownName: If ``goal`` is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
-        NotFitted: If the recognizer is not calibrated, or has no validation record. Also if its
-            probabilities are those of the pretrained encoder.
+        NotFitted: If the recognizer is not calibrated, or has no validation record. Also if the
+            probabilities are computed with the scale and the bias of the pretrained encoder.
     """
     select_thresholds = configure_table_entry(OPERATING_POINTS, goal, **settings)
     _check_thresholds_are_not_of_model(recognizer)
@@ -61,15 +61,15 @@ def guarantee(recognizer: Recognizer, goal: str, **settings: Any) -> Guarantee:
     Raises:
         UnknownName: If ``goal`` is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
-        NotFitted: If the recognizer has no validation record from labels. Also if its probabilities
-            are those of the pretrained encoder.
+        NotFitted: If the recognizer has no validation record from labels. Also if the probabilities
+            are computed with the scale and the bias of the pretrained encoder.
     """
     if recognizer.calibration and not recognizer.calibration.uses_labels:
         raise NotFitted(
-            "A guarantee requires annotated images; this recognizer was calibrated without "
+            "A guarantee requires a calibration on annotated images; got a calibration without "
             "labels. Run `surelabel calibrate MODEL DATASET --out FOLDER` with "
-            f"{MIN_RECORD_IMAGES} or more annotated images, and give FOLDER as the model, or use "
-            "an operating point without guarantee, such as --best-f1."
+            f"{MIN_RECORD_IMAGES} or more annotated images, and give FOLDER as the model. Or use "
+            "an operating point without a guarantee, such as --best-f1."
         )
     compute_guarantee = configure_table_entry(GUARANTEES, goal, **settings)
     _check_thresholds_are_not_of_model(recognizer)
@@ -78,25 +78,25 @@ def guarantee(recognizer: Recognizer, goal: str, **settings: Any) -> Guarantee:
 
 
 def _check_thresholds_are_not_of_model(recognizer: Recognizer) -> None:
-    """Check that the probabilities are not those of the pretrained encoder.
+    """Check that the probabilities come from a calibration, not from the pretrained encoder.
 
     Raises:
         NotFitted: If the probabilities are computed with the scale and the bias of the encoder.
     """
     if calibration_provenance(recognizer.calibrated_on) == "model":
         raise NotFitted(
-            "Operating points and guarantees require a calibration on images; the probabilities of "
-            f"this recognizer are those of {recognizer.encoder.name} itself (calibration: model). "
+            "Operating points and guarantees require a calibration on images; got uncalibrated "
+            f"probabilities of {recognizer.encoder.name} (calibration: model). "
             f"Run `surelabel calibrate MODEL DATASET --out FOLDER` with {MIN_RECORD_IMAGES} or "
-            "more annotated images, and give FOLDER as the model, or use a fixed --threshold."
+            "more annotated images, and give FOLDER as the model. Or use a fixed --threshold."
         )
 
 
 def validation_record_for_thresholds(recognizer: Recognizer) -> ValidationRecord | None:
-    """Return the validation record; if the calibration has a label shift, return None.
+    """Return the validation record for thresholds, or None after an adaptation to label shift.
 
     Args:
-        recognizer: Recognizer, calibrated or not.
+        recognizer: Recognizer with or without calibration.
 
     Returns:
         The validation record of the labels of the recognizer, or None if there is none.
@@ -120,7 +120,7 @@ def _require_record_for_threshold_selection(recognizer: Recognizer) -> Validatio
             f"DATASET --out FOLDER` with {MIN_RECORD_IMAGES} or more annotated images, and give "
             "FOLDER as the model. For an operating point, `surelabel calibrate MODEL IMAGES "
             f"--unlabelled --out FOLDER` with {MIN_RECORD_IMAGES} or more images without labels "
-            "is possible too; the result is not verified."
+            "is sufficient; its result is not verified."
             f"{threshold if recognizer.calibrated_on else ''}"
         )
     return record

@@ -1,4 +1,4 @@
-"""Uncertainty of the labels of an image: from calibrated probabilities, or learned by a method."""
+"""Compute the uncertainty of labels, from calibrated probabilities or from a method."""
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ def check_uncertainty_is_available(
     Raises:
         InputError: If the kind is unknown.
         NotFitted: If the kind is ``bernoulli_variance``, and the recognizer is not calibrated.
-        ConfigError: If the kind is a learned one, and the method does not estimate uncertainty.
+        ConfigError: If the kind is learned, and the method does not estimate uncertainty.
     """
     check_uncertainty_kind(kind)
     if kind in available_uncertainty_kinds(method, is_calibrated=is_calibrated):
@@ -58,7 +58,7 @@ def check_uncertainty_is_available(
 
 
 def bernoulli_variances(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return 4p(1 - p) of the probabilities p of log-odds, in [0, 1], of the same shape."""
+    """Return 4p(1 - p), in [0, 1], for the probability p of each log-odds, of equal shape."""
     values = logits.astype(np.float64)
     variances: npt.NDArray[np.float32] = (4 * expit(values) * expit(-values)).astype(np.float32)
     return variances
@@ -95,7 +95,7 @@ def compute_uncertainty(
     uncertainty: npt.NDArray[np.float32] = estimate(features).cpu().numpy().astype(np.float32)
     if not (uncertainty >= 0).all() or not np.isfinite(uncertainty).all():
         raise InputError(
-            f"{kind} must be finite and at least 0; the method returned other values. The fit did "
-            "not converge; fit again with a lower learning rate."
+            f"{kind} must be finite and at least 0; got other values from the method. The fit did "
+            "not converge. Fit again with a lower learning rate."
         )
     return uncertainty

@@ -1,4 +1,4 @@
-"""Fit methods on images without labels: self-training of a student, or feature statistics."""
+"""Fit methods on images without labels, by self-training or by feature statistics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ def fit_unlabelled(
     checkpoint: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Method:
-    """Return a method fitted on images; labels of ``source`` are ignored with a warning.
+    """Return a method fitted on images without labels; ignore labels of ``source`` with a warning.
 
     A student is trained for several epochs, and the training resumes from an existing checkpoint.
     Other methods compute feature statistics without training and without a checkpoint.
@@ -162,8 +162,8 @@ def fit_unlabelled_student(
             optimizer step. The file also stores the finished training.
         workers: Number of worker processes that decode images during training. If None, there is
             one process per CPU core, at most 8.
-        progress: Function called with the number of encoded images and the total number of images,
-            then with the number of finished canvases of an epoch and the total number of canvases.
+        progress: Function called with the number of finished items and the total number of items.
+            The items are first encoded images, then canvases of an epoch.
             A canvas is a training image onto which other images are pasted.
 
     Raises:
@@ -215,10 +215,9 @@ def _make_unlabelled_fitting_teacher(
     """Return the teacher, whose scores are log-odds of a softmax over the labels.
 
     By default, the softmax has half the logit scale of the encoder, because scores of image parts
-    are overconfident at the full scale. On 500 images of Scenes in 3 by 3 tiles, half of the scale
-    raises the mAP of the pseudo-labels. It increases from 75.0 to 76.8 for tiny-vit, and from 55.5
-    to 56.8 for tiny-rn. On VOC2012, half of the scale raises the mAP of CLIP RN50x64 from 85.3 to
-    86.4.
+    are overconfident at the full scale. Half the scale increases the mAP of pseudo-labels on 500
+    images of Scenes in 3 by 3 tiles: from 75.0 to 76.8 for tiny-vit, and from 55.5 to 56.8 for
+    tiny-rn. On VOC2012, half the scale increases the mAP of CLIP RN50x64 from 85.3 to 86.4.
 
     Raises:
         ConfigError: If there are fewer than three labels, if the score domain of the teacher is not
@@ -262,7 +261,7 @@ def _check_unlabelled_fitting_fusion(teacher: Choice) -> None:
 
 
 def _unlabelled_fitting_teacher_scores(teacher: Method, features: Features) -> Tensor:
-    """Return scores of whole images; if the teacher has views, also return scores of views."""
+    """Return the scores of whole images and, if the teacher has views, of all views."""
     if isinstance(teacher, LearnsFromImages):
         teacher.fit_unlabelled(features)
     return teacher.view_scores(features) if isinstance(teacher, UsesViews) else teacher(features)

@@ -1,4 +1,4 @@
-"""Hashes of the annotated images that a recognizer was fitted or calibrated on."""
+"""Store hashes of the annotated images that a recognizer was fitted or calibrated on."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,7 +34,7 @@ class UsedRows:
     calibration: Keys = field(default_factory=lambda: NO_KEYS)
 
     def contain(self, keys: Keys) -> Flags:
-        """Return which images were used, ``(n,)``, from their hashes."""
+        """Return a mask of the images that were used, ``(n,)``, from their hashes."""
         used: Flags = np.isin(keys, np.concatenate([self.fit, self.calibration]))
         return used
 
@@ -43,12 +43,12 @@ class UsedRows:
         return replace(self, calibration=keys)
 
     def state(self) -> dict[str, Keys]:
-        """Return the arrays of a file."""
+        """Return the arrays for a file."""
         return {"fit": self.fit, "calibration": self.calibration}
 
     @classmethod
     def restore(cls, arrays: dict[str, npt.NDArray[Any]]) -> "UsedRows":
-        """Return the hashes of a file.
+        """Return the hashes from the arrays of a file.
 
         Raises:
             DataError: If an array is missing, or has another type or shape.
@@ -72,8 +72,8 @@ def labelled_row_keys(encoder: Encoder, source: object) -> Keys:
 
     Args:
         encoder: Encoder of the recognizer.
-        source: Annotated images, vectors or scores; or images with captions, which are all used. Of
-            other data, there are no hashes. Images that cannot be read are left out.
+        source: Annotated images, vectors or scores, or images with captions, all of which are used.
+            Other data have no hashes. Images that cannot be read are left out.
     """
     if isinstance(source, Pairs):
         return _keys_of_files([str(path) for path in source.paths])
@@ -92,7 +92,8 @@ def labelled_row_keys(encoder: Encoder, source: object) -> Keys:
 def feature_row_keys(encoder: Encoder, source: LabelledFeatures) -> Keys:
     """Return the hash of each row of vectors or scores, ``(n,)``.
 
-    The hash of scores includes the file name of the image, because few scores are often equal.
+    The hash of scores includes the file name of the image, because images often have equal scores
+    if there are few labels.
     """
     keys = score_row_keys(encoder, source)
     return vector_row_keys(source.features) if keys is None else keys

@@ -1,4 +1,4 @@
-"""Warnings about inputs for which predictions are valid, but less reliable."""
+"""Warn about inputs for which predictions are valid, but less reliable."""
 
 import math
 import warnings
@@ -33,16 +33,16 @@ def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
 
 
 def warn_of_plain_patches(method: str, encoder: Encoder) -> None:
-    """Warn that a method uses plain patches, because the encoder has no self-aware ones.
+    """Warn that a method uses plain patches, because the encoder has no self-aware patches.
 
     Args:
         method: Key of the method.
-        encoder: Encoder without known attention values in its last layer.
+        encoder: Encoder that does not give access to the attention values of its last layer.
     """
     warnings.warn(
-        f"{method} uses plain patches of {encoder.name}, which has no attention layers whose "
-        "values are known. Labels can be localized less well. Use an encoder with a ViT or CLIP "
-        "ResNet, such as ViT-B-16/openai, for self-aware patches.",
+        f"{method} uses plain patches of {encoder.name}, because the attention values of this "
+        "encoder are not accessible. Labels are localized less accurately. For self-aware "
+        "patches, use an encoder with a ViT or CLIP ResNet, such as ViT-B-16/openai.",
         stacklevel=3,
     )
 
@@ -83,7 +83,7 @@ def warn_skipped_images(
     Args:
         skipped: Images that cannot be read, each with the reason.
         n_images: Number of all images.
-        what: Words for the images in the message.
+        what: Name of the images in the message.
     """
     if skipped:
         reasons = "; ".join(f"{image.path}: {image.reason}" for image in skipped[:3])
@@ -95,7 +95,7 @@ def warn_skipped_images(
 
 
 def warn_dropped_calibration(method: str) -> None:
-    """Warn if other labels change the scores of a method, so that its calibration is dropped."""
+    """Warn that the calibration is dropped, because other labels change the scores of a method."""
     warnings.warn(
         f"The calibration is dropped: with {method} and its settings, the scores of a label depend "
         "on the other labels. To obtain probabilities, calibrate again with the new labels.",
@@ -107,7 +107,7 @@ def warn_unused_labels(method: str, source: object) -> None:
     """Warn if ``source`` has labels, but the method is fitted without labels."""
     if isinstance(source, LabelledImages | LabelledFeatures) and len(source.names):
         warnings.warn(
-            f"{method} is fitted without labels: the labels of "
+            f"{method} is fitted without labels, so the labels of "
             f"{format_count(len(source), 'image')} are ignored. Use the labels to calibrate, or "
             "use a method that is fitted on labels.",
             stacklevel=5,
@@ -152,8 +152,8 @@ def warn_labels_without_positives(names: Sequence[str], targets: Tensor, known: 
     if without:
         warnings.warn(
             f"{len(without):,} of {format_count(len(names), 'label')} "
-            f"({_first_names_in_user_warning(without)}) have no positive image; the fit has only "
-            "negative images of them.",
+            f"({_first_names_in_user_warning(without)}) have no positive image, so the fit has "
+            "only negative images of these labels.",
             stacklevel=4,
         )
 
@@ -190,8 +190,8 @@ def warn_labels_without_texts(names: Sequence[str], targets: Array) -> None:
     if unmentioned:
         warnings.warn(
             f"{len(unmentioned):,} of {format_count(len(names), 'label')} "
-            f"({_first_names_in_user_warning(unmentioned)}) are mentioned by no text; they are "
-            "learned only from sentences of prompt templates.",
+            f"({_first_names_in_user_warning(unmentioned)}) are not mentioned in any text; they "
+            "are learned only from sentences of prompt templates.",
             stacklevel=4,
         )
 
@@ -202,7 +202,7 @@ def _first_names_in_user_warning(names: Sequence[str]) -> str:
 
 
 def warn_cut_captions(encoder: Encoder, captions: Sequence[str]) -> None:
-    """Warn if captions are longer than the context of the text tower, which cuts them."""
+    """Warn if captions are cut because they are longer than the context of the text tower."""
     n_cut_tokens = [count for count in encoder.count_cut_tokens(captions) if count]
     if n_cut_tokens:
         warnings.warn(

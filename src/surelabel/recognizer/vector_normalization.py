@@ -1,4 +1,4 @@
-"""Vectors and scores of precomputed inputs, and their normalization by the encoder."""
+"""Return vectors and scores of precomputed inputs, and normalize them."""
 
 from typing import Any
 
@@ -18,22 +18,22 @@ from surelabel.records import Features, LabelledFeatures, LabelledScores, PairFe
 
 
 def precomputed_vectors(encoder: Encoder, source: LabelledFeatures) -> npt.NDArray[np.float32]:
-    """Return the vectors of precomputed inputs, ``(n, d)``; scores in the columns of the encoder.
+    """Return precomputed vectors, or scores in the column order of the encoder, ``(n, d)``.
 
     Args:
         encoder: Encoder of the recognizer.
         source: Vectors or scores of n images.
 
     Raises:
-        ConfigError: If the source contains scores, and the encoder is not ``scores:KIND``; or if
-            their kind or their columns are not those of the encoder.
-        InputError: If the encoder is ``scores:KIND``, and the vectors are no scores of this kind.
+        ConfigError: If the source contains scores, and the encoder is not ``scores:KIND``. Also if
+            the kind or the columns of the scores are not those of the encoder.
+        InputError: If the encoder is ``scores:KIND``, and the vectors are not scores of this kind.
     """
     if isinstance(encoder, PrecomputedScores):
         return encoder.vectors(source)
     if isinstance(source, LabelledScores):
         raise ConfigError(
-            f"Scores need a recognizer that was calibrated or fitted on scores; got the encoder "
+            "Scores need a recognizer that was calibrated or fitted on scores; got the encoder "
             f"{encoder.name}. Run `surelabel calibrate scores:FILE DATASET --as {source.kind} "
             "--out FOLDER` and give FOLDER as the model (in Python Recognizer.from_scores)."
         )
@@ -41,7 +41,7 @@ def precomputed_vectors(encoder: Encoder, source: LabelledFeatures) -> npt.NDArr
 
 
 def encoder_of_method(encoder: Encoder, learns_from: str) -> Encoder:
-    """Return the encoder; for a method without fit, scores are not normalized.
+    """Return the encoder, without a normalization of scores if the method is not fitted.
 
     Args:
         encoder: Encoder of the recognizer.
@@ -56,12 +56,12 @@ def encoder_with_fitted_normalization(encoder: Encoder, source: Any) -> Encoder:
     """Return the encoder of a fit, with the normalization of its training vectors.
 
     Args:
-        encoder: Encoder of the recognizer. If it is neither ``features:WIDTH`` nor ``scores:KIND``,
-            it is returned unchanged, because the vectors of other encoders have unit length.
+        encoder: Encoder of the recognizer. Only ``features:WIDTH`` and ``scores:KIND`` are changed,
+            because the vectors of other encoders have unit length.
         source: Training data of any kind. Only vectors are used.
 
     Raises:
-        InputError: If the vectors are to be standardized, and there is only one vector.
+        InputError: If the vectors must be standardized, and there is only one vector.
         ConfigError: If the kind or the columns of scores are not those of the encoder.
     """
     if not isinstance(encoder, PrecomputedFeatures):
@@ -77,7 +77,7 @@ def image_vector_normalization(encoder: Encoder) -> VectorNormalization:
     """Return the normalization of precomputed image vectors for an encoder.
 
     Raises:
-        NotFitted: If the encoder is ``features:WIDTH``, and it is not fitted yet.
+        NotFitted: If the encoder is ``features:WIDTH``, and is not fitted yet.
     """
     if not isinstance(encoder, PrecomputedFeatures):
         return UNIT_LENGTH
@@ -100,8 +100,8 @@ def standardize_fold_vectors(
 ) -> tuple[Features, Features]:
     """Return the features of a fold, normalized by the statistics of its training images only.
 
-    Standardized vectors are standardized again: the result is that of the original vectors. The
-    features of other encoders are returned unchanged.
+    Vectors that were standardized by all images are standardized again. The result equals that of
+    the original vectors. If the vectors are not standardized, they are returned unchanged.
 
     Args:
         encoder: Encoder of the recognizer, with the normalization of all images.
@@ -121,7 +121,7 @@ def standardize_fold_vectors(
 
 
 def vector_normalization_description(encoder: Encoder) -> str | None:
-    """Return a description of the normalization of ``features:WIDTH``; for others, None."""
+    """Return a description of the normalization of ``features:WIDTH``, or None for others."""
     return encoder.normalization_description if isinstance(encoder, PrecomputedFeatures) else None
 
 

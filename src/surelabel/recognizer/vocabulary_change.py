@@ -1,4 +1,4 @@
-"""Change of the labels of a fitted recognizer: the method must allow it, and what is kept."""
+"""Change the labels of a fitted recognizer: check the method, and adapt the calibration."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ def calibration_after_vocabulary_change(
     new_names: Sequence[str],
     encoder: Encoder,
 ) -> CalibrationRecord | None:
-    """Return the calibration for the new labels; if it is dropped, warn and return None.
+    """Return the calibration for the new labels, or warn and return None if it is dropped.
 
     Args:
         calibration: Calibration for the old labels. If None, the recognizer is not calibrated.
@@ -69,7 +69,8 @@ def calibration_after_vocabulary_change(
 def label_texts(method: Method, encoder: Encoder, names: Sequence[str]) -> LabelTexts:
     """Return the text vectors of labels, before and after the training of a method.
 
-    If the method learns no prompts, both are the vectors of the frozen text encoder.
+    If the method learns no prompts, the vectors before and after training are equal, and are those
+    of the frozen text encoder.
 
     Args:
         method: Fitted open-vocabulary method.

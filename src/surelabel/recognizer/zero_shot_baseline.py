@@ -1,4 +1,4 @@
-"""Zero-shot baseline: predictions of the frozen encoder, to compare with a recognizer."""
+"""Predict with the frozen encoder, as a zero-shot baseline for a recognizer."""
 
 import numpy as np
 
@@ -34,9 +34,9 @@ def predict_zero_shot_baseline(
         predictions: Predictions of the recognizer for ``test``.
 
     Returns:
-        Zero-shot predictions of ``test``. If the recognizer is itself zero-shot or of precomputed
-        scores, if its encoder was trained, if there is no text encoder, or if an image file
-        changed, the result is None.
+        Zero-shot predictions of ``test``. The result is None if the recognizer is itself zero-shot
+        or uses precomputed scores, or if its encoder was trained. The result is also None if there
+        is no text encoder, or if an image file changed.
     """
     run = Run(encoder=recognizer.run.encoder, method=Choice("zero_shot"))
     if _is_recognizer_zero_shot_baseline(recognizer) or "pixels" in recognizer.method.needs:

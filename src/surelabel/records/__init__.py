@@ -1,7 +1,7 @@
-"""Immutable records of images, texts, features and predictions, validated on construction.
+"""This package defines immutable records of images, texts, features and predictions.
 
-Axes of arrays: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p`` patches,
-``s`` sentences, ``t`` views.
+All records are validated on construction. The axes of arrays are ``n`` images, ``c`` classes, ``d``
+feature width, ``w`` tower width, ``p`` patches, ``s`` sentences and ``t`` views.
 """
 
 from surelabel.records.calibration_description import (

@@ -1,4 +1,4 @@
-"""Descriptions of calibrations, and the provenance of probabilities that they state."""
+"""Parse descriptions of calibrations, which state the provenance of probabilities."""
 
 import re
 from typing import Literal
@@ -6,14 +6,14 @@ from typing import Literal
 CalibrationProvenance = Literal["labels", "no labels", "model", "loss"]
 
 MODEL = "model"  # description of log-odds by the scale and the bias of a pretrained encoder
-LOSS_ALONE = "by its loss alone"  # begins the description of log-odds without calibration
+LOSS_ALONE = "by its loss alone"  # start of the description of uncalibrated log-odds
 WITHOUT_LABELS = "without labels"  # in the description of a calibration on pseudo-labels
 SHIFT_SUFFIX = ", adapted to "  # in the description of a calibration after a label shift
 SHIFT_SUFFIX_0_1_0 = ", moved to "
 CROSS_FITTED = "cross-fitted"  # in the description of probabilities of calibration rows
-_MODEL = re.compile(r"model\b")  # begins the description of log-odds by the model itself
+_MODEL = re.compile(r"model\b")  # start of the description of log-odds of a pretrained encoder
 
-# "parts of" was written by 0.1.0; "generated" scenes are no calibration images of the user
+# version 0.1.0 wrote "parts of"; "generated" scenes are not calibration images of the user
 _IMAGE_COUNT = re.compile(r"\b(?:on|pseudo-labels of|parts of) (\d[\d,]*) (?!generated)")
 
 

@@ -1,4 +1,4 @@
-"""License of the weights of an encoder, as its model card or its publisher states it."""
+"""This module describes the license of the weights of an encoder."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class EncoderLicense:
     Attributes:
         name: Identifier of the license on the Hugging Face hub, such as ``mit`` or
             ``cc-by-nc-4.0``. If the license is unknown, the identifier is empty.
-        source: Where the identifier is stated, such as ``the model card of owner/name``.
+        source: Document that states the identifier, such as ``the model card of owner/name``.
 
     Example:
         >>> print(EncoderLicense("cc-by-nc-4.0", "its model card"))

@@ -1,4 +1,4 @@
-"""Features of images, and the tensors of a training step."""
+"""This module defines records of image features and of the tensors of a training step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Features:
             patch grid.
         grid: Numbers of rows and columns of the patch grid.
         patch_mask: True where a patch exists, ``(n, p)``. In features of sentences, the patches are
-            tokens, and those after the last token are padding. If None, all patches exist.
+            tokens, and the entries after the last token are padding. If None, all patches exist.
         attention: Attention weights of each patch over all patches, ``(n, p, p)``; rows sum to 1.
         views: Vectors of t separately encoded parts of each image, ``(n, t, d)``.
         layers: Tokens after selected layers of the tower, each ``(n, p, w)``, by layer index; the
@@ -52,7 +52,7 @@ class FrozenWords:
 
     Attributes:
         labels: Labels of the fit; synonyms of one label are separated by ``|``.
-        reference: Everyday nouns that the encoder was trained on; some of them may be labels.
+        reference: Common nouns that the encoder was trained on. Some of these nouns may be labels.
         encode: Function that returns the unit vectors of a tuple of k words, ``(k, d)``. The
             vectors of earlier calls are cached.
     """
@@ -81,7 +81,7 @@ class TrainingStep:
             with gradients. If the method has no learned prompts, the value is None.
         encode_words: Function that returns the unit vectors of k words from the learned prompts,
             ``(k, d)``, with gradients. If the method has no learned prompts, the value is None.
-        frozen_words: Words for regularizers that compare other words than the labels. If there is
+        frozen_words: Words for regularizers that compare words other than the labels. If there is
             no text encoder, the value is None.
     """
 

@@ -1,4 +1,4 @@
-"""Images with and without labels, and precomputed features with labels."""
+"""This module defines records of images with and without labels, and of precomputed features."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -41,14 +41,15 @@ class LabelledImages:
             targets are stored as 0.
         known: Boolean mask of known targets, ``(n, c)``. If None, all targets except NaN are
             known.
-        reading: How the columns of a table were read, without a full stop. Empty for images of
-            another source.
-        row_selection: How each row was chosen for annotation. If None, all rows are treated as a
-            random sample.
+        reading: Description of how the columns of a table were interpreted, without a full stop.
+            For images from other sources, the text is empty.
+        row_selection: Record of how each row was chosen for annotation. If None, all rows are
+            treated as a random sample.
 
     Raises:
         InputError: If the shapes of ``targets`` and ``known`` do not match the numbers of paths and
-            names, if a known target is outside [0, 1], or if ``row_selection`` has another length.
+            names, if a known target is outside [0, 1], or if ``row_selection`` does not have one
+            entry per path.
     """
 
     paths: Sequence[str]
@@ -99,8 +100,8 @@ class LabelledFeatures:
             known.
         paths: Identifiers of the rows, length n. If empty, the identifiers are ``row 0``,
             ``row 1`` and so on.
-        row_selection: How each row was chosen for annotation. If None, all rows are treated as a
-            random sample.
+        row_selection: Record of how each row was chosen for annotation. If None, all rows are
+            treated as a random sample.
 
     Raises:
         InputError: If the shapes and lengths do not match, if a feature is not finite, or if a
@@ -117,7 +118,7 @@ class LabelledFeatures:
     def __post_init__(self) -> None:
         features = np.asarray(self.features)
         if features.dtype != np.float32:
-            with np.errstate(over="ignore"):  # overflow gives infinity, an error below
+            with np.errstate(over="ignore"):  # infinity raises an error below
                 features = to_mapped_array(features, dtype=np.float32)
         targets, known = validate_target_arrays(self.targets, self.known)
         check_shapes(features=(features, "n d"))
@@ -139,7 +140,7 @@ class LabelledFeatures:
             raise InputError(
                 f"features must be finite; got {format_count((~is_finite).sum(), 'value')} with "
                 f"NaN, infinity or over 3e38, in {_describe_rows(rows)} (from 0). Remove these "
-                "rows, or replace the values, such as by the mean of their column."
+                "rows, or replace the values, for example by the mean of their column."
             )
         paths = list(self.paths) or [f"row {i}" for i in range(len(features))]
         if len(paths) != len(features):

@@ -1,4 +1,4 @@
-"""Noisy correspondence: captions that are assigned to wrong images at random."""
+"""Simulate noisy correspondence: assign captions to wrong images at random."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Images with captions, and precomputed vectors of images and captions."""
+"""This module defines records of images with captions and of their precomputed vectors."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from surelabel.records.noisy_correspondence import noisy_caption_rows
 from surelabel.records.relevance import Relevance, RowIndices, as_row_indices
 from surelabel.shapes import check_shapes
 
-ItemId = int | str  # of an image or a caption in a dataset
+ItemId = int | str  # identifier of an image or a caption in a dataset
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Pairs:
     """Images with captions; an image can have several captions.
 
     ``len(pairs)`` is the number of captions s, which is the number of pairs of an image and a
-    caption. Images without a caption are allowed: in a retrieval they are further candidates, and
-    training does not use them.
+    caption. Images without a caption are allowed. They are candidates in retrieval, but are not
+    used in training.
 
     Attributes:
         paths: Paths of n distinct images.
@@ -29,9 +29,9 @@ class Pairs:
         image_rows: Row of the image of each caption in ``paths``, ``(s,)``.
         image_ids: Distinct ids of the images in their dataset, length n, or None.
         caption_ids: Distinct ids of the captions in their dataset, length s, or None.
-        relevance: Graded relevance of the captions for the images, which includes the captions of
-            each image, or None. If None, the captions of an image are relevant and all others are
-            not. Training does not use the relevance.
+        relevance: Graded relevance of the captions for the images, which must include the captions
+            of each image. If None, only the captions of an image are relevant for the image.
+            Training does not use the relevance.
 
     Raises:
         InputError: If a row of ``image_rows`` or of ``relevance`` does not exist, if lengths do not
@@ -81,7 +81,7 @@ class Pairs:
         return self._take_rows(images, captions)
 
     def without_repeated_captions(self) -> "Pairs":
-        """Return the pairs in which no image has the same text twice; the first one is kept."""
+        """Return the pairs without repetitions of a caption for the same image."""
         first_row: dict[tuple[int, str], int] = {}
         for row, key in enumerate(zip(self.image_rows.tolist(), self.captions, strict=True)):
             first_row.setdefault(key, row)
@@ -92,8 +92,7 @@ class Pairs:
     def with_noise(self, ratio: float, *, seed: int) -> "Pairs":
         """Return the pairs with noisy correspondence: some captions belong to a wrong image.
 
-        See :func:`noisy_caption_rows`. Ids and relevance of a caption move with its text, so the
-        relevance remains that of the texts.
+        See :func:`noisy_caption_rows`. Each caption keeps its id and its relevance for the images.
 
         Args:
             ratio: Fraction of the captions that are permuted, in [0, 1].
@@ -221,7 +220,7 @@ def _check_distinct(name: str, items: Sequence[ItemId] | None, length: int) -> N
 
 
 def _finite_vectors(name: str, vectors: npt.ArrayLike, axes: str) -> npt.NDArray[np.float32]:
-    with np.errstate(over="ignore"):  # overflow gives infinity, an error below
+    with np.errstate(over="ignore"):  # infinity raises an error below
         array = np.asarray(vectors, dtype=np.float32)
     check_shapes(**{name: (array, axes)})
     is_finite = np.isfinite(array).all(axis=1)

@@ -1,4 +1,4 @@
-"""Predictions of labels, with short summaries and a table."""
+"""This module defines predictions of labels, which can be shown as a summary or a table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ class EncodingStats:
         n_cached: Number of images whose features were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
         model_seconds: Time spent in the encoder, in seconds.
-        encoder_passes: Number of encoder inputs: images and their views, including those whose
+        encoder_passes: Number of encoder inputs: images and their views, including inputs whose
             features were read from the cache.
     """
 
@@ -64,12 +64,12 @@ class Predictions:
             requested. ``bernoulli_variance`` and ``residual_error`` are in [0, 1].
         uncertainty_kind: Kind of the uncertainty, one of ``UNCERTAINTY_KINDS``, or None without
             uncertainty; see ``Recognizer.predict``.
-        shown: Boolean mask of the labels that are shown, ``(n, c)``, for example those at or above
+        shown: Boolean mask of the labels that are shown, ``(n, c)``, for example labels that reach
             the thresholds of an operating point. If no labels were selected, the value is None.
         thresholds: Minimum probability at which each label is shown, ``(c,)``; a label with the
             threshold 1 is never shown. If no thresholds were used, the value is None.
-        row_noun: Noun of the n inputs in messages: ``image``, or ``row`` of precomputed vectors.
-            Prediction files do not contain it.
+        row_noun: Noun for an input in messages: ``image``, or ``row`` for precomputed vectors.
+            Prediction files do not contain this noun.
 
     Raises:
         InputError: If the shapes and lengths do not match, or if ``uncertainty_kind`` is unknown.
@@ -126,7 +126,7 @@ class Predictions:
         return self._summary().as_text()
 
     def _repr_html_(self) -> str:
-        """Return the summary as HTML, with the labels of the highest values of the first images."""
+        """Return the summary as HTML, with the highest-ranked labels of the first images."""
         first = self._first(N_SUMMARY_IMAGES)
         kind, values = first._probabilities_or_scores()
         order = np.lexsort((-first.scores, -values))[:, :N_SUMMARY_LABELS]

@@ -1,4 +1,4 @@
-"""Graded relevance of captions for images, as a sparse matrix."""
+"""This module defines the graded relevance of captions for images as a sparse matrix."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from surelabel.arrays import Array
 from surelabel.errors import InputError
 
 RowIndices = npt.NDArray[np.int64]
-ROW_LIMIT = 2**31  # rows are below, so that the position in a matrix fits into int64
+ROW_LIMIT = 2**31  # exclusive limit of rows, so that a position in the matrix fits into int64
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class Relevance:
         """Return the relevance of the given captions for the given images.
 
         Args:
-            image_rows: Rows of distinct images; the i-th of them is row i of the result.
-            caption_rows: Rows of distinct captions; the j-th of them is row j of the result.
+            image_rows: Rows of distinct images. The i-th image becomes row i of the result.
+            caption_rows: Rows of distinct captions. The j-th caption becomes row j of the result.
 
         Raises:
             InputError: If a row is repeated, negative, or not an integer.
@@ -100,7 +100,7 @@ def as_row_indices(
     Args:
         name: Name of the argument in error messages.
         rows: Row indices, length k.
-        n_rows: Number of rows that exist.
+        n_rows: Number of existing rows, which is the exclusive limit of the indices.
 
     Raises:
         InputError: If the indices are not one-dimensional integers, or if an index is negative or
@@ -116,8 +116,8 @@ def as_row_indices(
     outside = (indices < 0) | (indices >= n_rows)
     if outside.any():
         raise InputError(
-            f"{name} must be at least 0 and below {n_rows}; {outside.sum()} of {len(indices)} are "
-            f"not, such as {indices[outside][0]}."
+            f"{name} must be at least 0 and below {n_rows}; got {indices[outside][0]}. "
+            f"{outside.sum()} of {len(indices)} entries are out of range."
         )
     return indices.astype(np.int64, copy=False)
 

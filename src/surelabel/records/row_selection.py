@@ -1,4 +1,4 @@
-"""How each row of a dataset was chosen for annotation: at random, or by a strategy."""
+"""Record how each row of a dataset was chosen for annotation: at random or by a strategy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,25 +9,25 @@ import numpy.typing as npt
 from surelabel.arrays import Array, Flags
 from surelabel.errors import InputError
 
-RANDOM_ROW = "random"  # value of ``chosen_by`` of a row of the random sample
+RANDOM_ROW = "random"  # value of ``chosen_by`` for rows of the random sample
 
 
 @dataclass(frozen=True, eq=False)
 class RowSelection:
-    """How each row of a dataset was chosen for annotation.
+    """Record of how each row of a dataset was chosen for annotation.
 
-    A row of the random sample was included with a known probability, whatever its content is. Other
-    rows were chosen by a strategy, or nothing is known about their choice.
+    A row of the random sample was included with a known probability, which does not depend on its
+    content. Other rows were chosen by a strategy or in an unknown way.
 
     Attributes:
-        chosen_by: ``random``, or the key of a strategy, of each row, length n. If nothing is known
-            about a row, the text is empty.
+        chosen_by: ``random`` or the key of a strategy for each row, length n. If it is unknown how
+            a row was chosen, the text is empty.
         inclusion_probability: Probability in (0, 1] with which each row was included in the random
             sample, ``(n,)``. For rows that are not random, the value is NaN.
 
     Raises:
-        InputError: If the lengths differ, or if a random row has no probability in (0, 1], or
-            another row has one.
+        InputError: If the lengths differ, if the probability of a random row is not in (0, 1], or
+            if the probability of another row is not NaN.
 
     Example:
         >>> selection = RowSelection(["random", "expected_gain", ""], [0.1, np.nan, np.nan])
@@ -54,8 +54,9 @@ class RowSelection:
         if not is_valid.all():
             row = int(np.flatnonzero(~is_valid)[0])
             raise InputError(
-                "inclusion_probability must be in (0, 1] for random rows, and NaN for others; got "
-                f"{probability[row]} for {chosen_by[row]!r} in row {row} (from 0). Correct the row."
+                "inclusion_probability must be in (0, 1] for random rows, and NaN for other rows; "
+                f"got {probability[row]} for {chosen_by[row]!r} in row {row} (from 0). Correct the "
+                "row."
             )
 
     def __len__(self) -> int:
@@ -63,7 +64,7 @@ class RowSelection:
 
     @property
     def is_random(self) -> Flags:
-        """Mask of the rows of the random sample, ``(n,)``."""
+        """Return a Boolean mask of the rows of the random sample, ``(n,)``."""
         return np.array([key == RANDOM_ROW for key in self.chosen_by], dtype=bool)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "RowSelection":
@@ -77,7 +78,7 @@ def check_row_selection(selection: RowSelection | None, n_rows: int) -> None:
     """Check that a selection has one entry per row.
 
     Raises:
-        InputError: If the numbers differ.
+        InputError: If the number of entries differs from the number of rows.
     """
     if selection is not None and len(selection) != n_rows:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Scores of images that another program computed, with the labels of their columns."""
+"""This module defines scores of images that another program computed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from surelabel.records.images import LabelledFeatures
 from surelabel.records.row_selection import RowSelection
 
 SCORE_KINDS = ("logits", "probabilities", "cosines")
-PROBABILITY_LIMIT = 1e-5  # rounded tables contain 0 and 1, which have no log-odds
-COSINE_TOLERANCE = 1e-3  # of rounding, beyond -1 and 1
+PROBABILITY_LIMIT = 1e-5  # rounded tables contain 0 and 1, which have no finite log-odds
+COSINE_TOLERANCE = 1e-3  # tolerance for rounding errors beyond -1 and 1
 
 
 @runtime_checkable
@@ -35,33 +35,34 @@ class ScoreTable(Protocol):
 class LabelledScores(LabelledFeatures):
     """Scores of images that another program computed, with or without labels.
 
-    Scores are features whose columns have names: a recognizer with the encoder ``scores:KIND``
-    calibrates them, or is fitted on them.
+    Scores are features whose columns have names. A recognizer with the encoder ``scores:KIND`` is
+    fitted on the scores, or calibrates the scores without a fit.
 
     Args:
         scores: Scores of n images and k columns, ``(n, k)``, or of t views of each image,
-            ``(n, t, k)``; or a DataFrame with one column per label, whose index can contain the
-            names of the images.
+            ``(n, t, k)``. A DataFrame must have one column per label, and its index can contain
+            the names of the images.
         kind: Meaning of the scores, which is never inferred: ``logits`` (log-odds),
             ``probabilities`` in [0, 1], or ``cosines`` in [-1, 1].
-        columns: Labels of the columns, length k. If empty, those of the DataFrame.
+        columns: Labels of the columns, length k. If empty, the columns of the DataFrame are used.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. If None,
             the images have no labels.
-        names: Labels of the targets, length c. If None, ``columns``.
+        names: Labels of the targets, length c. If None, ``columns`` is used.
         known: Boolean mask of known targets, ``(n, c)``. If None, all targets except NaN are
             known.
-        paths: Names or paths of the images, length n. If empty, the index of a DataFrame if it
-            contains texts, and otherwise ``row 0``, ``row 1`` and so on.
+        paths: Names or paths of the images, length n. If empty, the index of a DataFrame is used
+            if it contains texts. Otherwise, the names are ``row 0``, ``row 1`` and so on.
 
     Attributes:
-        features: Log-odds, or cosines, ``(n, t · k)``: the columns of the first view, then those of
-            the next view. Log-odds are clipped to [-40, 40], and probabilities to [1e-5, 1 - 1e-5].
+        features: Log-odds or cosines, ``(n, t · k)``, with the columns of the first view before
+            the columns of the next view. Log-odds are clipped to [-40, 40], and probabilities to
+            [1e-5, 1 - 1e-5].
         kind: Meaning of the scores.
         columns: Labels of the columns, length k.
         views: Number of views t.
 
     Raises:
-        InputError: If the kind is unknown, if a score is not finite or out of the range of its
+        InputError: If the kind is unknown, if a score is not finite or is outside the range of its
             kind, if a column or an image has no name or occurs twice, or if shapes do not match.
 
     Example:
@@ -141,7 +142,7 @@ class LabelledScores(LabelledFeatures):
         )
 
     def with_row_selection(self, selection: RowSelection | None) -> "LabelledScores":
-        """Return the same scores with other entries on how the rows were chosen."""
+        """Return the same scores with another row selection."""
         return self._with_rows(
             self.features, self.names, self.targets, self.known, self.paths, selection
         )
@@ -155,7 +156,7 @@ class LabelledScores(LabelledFeatures):
         paths: Sequence[str],
         selection: RowSelection | None,
     ) -> "LabelledScores":
-        """Return scores of the same kind and columns, which are not checked again."""
+        """Return scores of the same kind and columns without checking the scores again."""
         other = object.__new__(LabelledScores)
         LabelledFeatures.__init__(other, features, names, targets, known, paths, selection)  # type: ignore[arg-type]
         for name in ("kind", "columns", "views"):
@@ -180,7 +181,7 @@ def _score_array(scores: npt.ArrayLike | ScoreTable, kind: str) -> Array:
     """Return scores in double precision, ``(n, t, k)``; t is 1 if there are no views.
 
     Raises:
-        InputError: If the scores are no numbers, or have another shape.
+        InputError: If the scores are not numbers, are empty, or have neither two nor three axes.
     """
     given = scores.to_numpy() if isinstance(scores, ScoreTable) else scores
     try:
@@ -200,14 +201,16 @@ def _score_array(scores: npt.ArrayLike | ScoreTable, kind: str) -> Array:
 
 def _check_unique_texts(name: str, texts: Sequence[str], count: int) -> None:
     if len(texts) != count:
-        what = "column of the scores" if name == "columns" else "row of the scores"
+        part = "column" if name == "columns" else "row"
         raise InputError(
-            f"{name} must have one entry per {what}, {count}; got {len(texts)}. Give one name for "
-            "each."
+            f"{name} must have one entry per {part} of the scores, {count}; got {len(texts)}. Give "
+            f"one name for each {part}."
         )
     invalid = next((text for text in texts if not isinstance(text, str) or not text.strip()), None)
     if invalid is not None:
-        raise InputError(f"{name} must be texts that are not empty; got {invalid!r}. Name each.")
+        raise InputError(
+            f"{name} must be texts that are not empty; got {invalid!r}. Give a text for each entry."
+        )
     repeated, n_repeated = Counter(texts).most_common(1)[0]
     if n_repeated > 1:
         item, part = ("image", "row") if name == "paths" else ("label", "column")
@@ -223,7 +226,8 @@ def _check_score_range(
     """Check that all scores are finite and in the range of their kind.
 
     Raises:
-        InputError: If a score is not; the message names the first one.
+        InputError: If a score is not finite or is out of range. The message contains the first
+            invalid score.
     """
     low, high = {"probabilities": (0.0, 1.0), "cosines": (-1.0, 1.0)}.get(kind, (-np.inf, np.inf))
     tolerance = COSINE_TOLERANCE if kind == "cosines" else 0.0
@@ -235,16 +239,16 @@ def _check_score_range(
     row, view, column = np.argwhere(is_wrong)[0]
     found = f"{values[row, view, column]:g} for {columns[column]!r} of {paths[row]!r}"
     if is_wrong.sum() > 1:
-        found += f" and {format_count(is_wrong.sum() - 1, 'more such value')}"
+        found += f" and {format_count(is_wrong.sum() - 1, 'more invalid value')}"
     if not is_finite.all():
         raise InputError(
             f"{kind} must be finite numbers; got {found} (nan is a missing score). Compute these "
             "scores again, or remove these images."
         )
     remedy = {
-        "probabilities": "Divide percentages by 100; for log-odds, the kind is logits, and for "
-        "cosine similarities, cosines",
-        "cosines": "Divide similarities by their scale; for log-odds, the kind is logits",
+        "probabilities": "Divide percentages by 100. For log-odds, use the kind logits; for cosine "
+        "similarities, use the kind cosines",
+        "cosines": "Divide similarities by their scale. For log-odds, use the kind logits",
     }[kind]
     raise InputError(f"{kind} must be in [{low:g}, {high:g}]; got {found}. {remedy}.")
 

@@ -1,4 +1,4 @@
-"""Captions, and texts with labels."""
+"""This module defines records of captions and of texts with labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

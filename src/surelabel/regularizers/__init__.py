@@ -1,8 +1,8 @@
-"""Regularizers for training, called as ``regularizer(step, *, settings)``, with a scalar result.
+"""Define the regularizers, functions ``regularizer(step, *, settings)`` that return a scalar.
 
 The training loop multiplies the result by a weight and adds the product to the loss. To add a
-regularizer, add one line to the table ``REGULARIZERS``, and a default weight other than 1 to
-``DEFAULT_WEIGHTS``.
+regularizer, add one line to the table ``REGULARIZERS``. If its default weight is not 1, also add
+the weight to ``DEFAULT_WEIGHTS``.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ REGULARIZERS: dict[str, Callable[..., Tensor]] = {
     "mdca": mdca,
     "outlier": outlier,
 }
-DEFAULT_WEIGHTS: dict[str, float] = {  # weight (lambda) in a run without weight; others 1
+DEFAULT_WEIGHTS: dict[str, float] = {  # default weights (lambda) other than 1
     "class_correlation": 0.1,
     "class_covariance": 0.1,
     "class_covariance_of_logits": 0.1,

@@ -1,4 +1,4 @@
-"""Correlation of the predictions of two labels over all images, including positives."""
+"""Regularize the correlation of the predictions of two labels over all images, with positives."""
 
 from torch import Tensor
 
@@ -21,9 +21,9 @@ def class_correlation(
 ) -> Tensor:
     """Penalize differences between correlations of predictions and similarities of label texts.
 
-    The formula is that of ``class_covariance``, but every known target has the weight m = 1,
-    positive or negative. ``class_covariance`` uses only negatives. To measure the effect of this
-    restriction, compare the two regularizers.
+    The formula is that of ``class_covariance``, but m is 1 for every known target, positive or
+    negative. ``class_covariance`` uses only negatives. To measure the effect of this restriction,
+    compare the two regularizers.
 
     Args:
         step: Training step with text vectors.

@@ -1,4 +1,4 @@
-"""Class-wise covariance: correlation of the predictions of negative labels."""
+"""Regularize the correlation of the predictions of negative labels (class-wise covariance)."""
 
 from torch import Tensor
 
@@ -25,12 +25,12 @@ def class_covariance(
         R_ij = C_ij / (sqrt(C_ii + epsilon) · sqrt(C_jj + epsilon))
         mean over pairs i != j of (R_ij - S_ij)²
 
-    where y is the target, p is the predicted probability and n is the number of images with a known
-    target. The sums are over the images, so mu contains the mean probability of each label over its
-    negatives; m is 0 for unknown targets. C is the covariance of labels, R is the correlation and S
-    is the text similarity. The probability p is the sigmoid of the log-odds, or of the scores if
-    the loss has no strictly increasing link. The rank of C is less than n, so use large batches.
-    For c labels, the time is O(n · c²) and the memory is O(c · (n + c)).
+    In these formulas, y is the target, p is the predicted probability and n is the number of images
+    with a known target. The sums are over the images, so mu contains the mean probability of each
+    label over its negatives; m is 0 for unknown targets. C is the covariance of labels, R is the
+    correlation and S is the text similarity. The probability p is the sigmoid of the log-odds, or
+    of the scores if the loss has no strictly increasing link. The rank of C is less than n, so use
+    large batches. For c labels, the time is O(n · c²) and the memory is O(c · (n + c)).
 
     Args:
         step: Training step with text vectors.

@@ -1,4 +1,4 @@
-"""Class-wise covariance of log-odds; the gradient does not vanish for probabilities near 0."""
+"""Regularize class-wise covariances of log-odds, whose gradient does not vanish near 0."""
 
 from torch import Tensor
 

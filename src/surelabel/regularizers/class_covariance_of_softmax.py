@@ -1,4 +1,4 @@
-"""Class-wise covariance of softmax probabilities, for contrastive losses and for captions."""
+"""Regularize class-wise covariances of softmax probabilities, for contrastive losses."""
 
 import math
 
@@ -28,13 +28,13 @@ def class_covariance_of_softmax(
 
         p = softmax of z / T over the known labels of the image
 
-    where z is the log-odds and T the temperature. The formula is that of ``class_covariance`` with
-    this p. It is the regularizer for losses with a softmax over labels, such as ``info_nce``, and
-    for pairs of images and captions. For pairs, the texts of a batch take the place of the labels:
-    ``scores`` are the similarities of images and captions divided by the temperature of the
-    contrastive loss, ``targets`` are 1 for the captions of an image, and ``texts`` are the caption
-    vectors of the frozen text encoder. Then only images that match neither of two captions
-    contribute to their covariance.
+    In this formula, z is the log-odds and T the temperature. The formula is that of
+    ``class_covariance`` with this p. Use this regularizer for losses with a softmax over labels,
+    such as ``info_nce``, and for pairs of images and captions. For pairs, the texts of a batch are
+    used as labels: ``scores`` are the similarities of images and captions divided by the
+    temperature of the contrastive loss. ``targets`` are 1 for the captions of an image, and
+    ``texts`` are the caption vectors of the frozen text encoder. Only images that match neither of
+    two captions then contribute to the covariance of these captions.
 
     Args:
         step: Training step with text vectors. If the step has no log-odds, z is the score.
@@ -43,7 +43,7 @@ def class_covariance_of_softmax(
             the cosine scaled linearly to [0, 1] over all label pairs.
         temperature: Divisor of z (tau), > 0.
         epsilon: Number added to each variance, >= 0. The probabilities of c labels are about 1 / c,
-            so their variances are small if c is large; ``epsilon`` keeps the correlations of labels
+            so their variances are small if c is large. ``epsilon`` keeps the correlations of labels
             with smaller variances close to 0.
         min_images: Smallest number of images where both labels of a pair are negative, >= 1. Label
             pairs with fewer images are left out.

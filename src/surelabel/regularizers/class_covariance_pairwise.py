@@ -1,4 +1,4 @@
-"""Class-wise covariance with separate images, means and variances for each label pair."""
+"""Regularize class-wise covariances with separate images, means and variances per label pair."""
 
 import torch
 from torch import Tensor
@@ -23,12 +23,12 @@ def class_covariance_pairwise(
 
         R_ij = cov(p_i, p_j) / (sqrt(var p_i + epsilon) · sqrt(var p_j + epsilon))
 
-    where p_i is the predicted probability of label i. Mean, variance and covariance of a label pair
-    are computed only from the images where both labels are negative. In ``class_covariance``, mean
-    and variance of a label are computed from all its negatives. The regularizer is the mean of
-    (R_ij - S_ij)² over label pairs, where S_ij is the text similarity. If a label
-    pair has few images, R_ij is extreme. With two images, R_ij is close to -1 or 1. The matrix R is
-    not always positive semi-definite.
+    In this formula, p_i is the predicted probability of label i. Mean, variance and covariance of a
+    label pair are computed only from the images where both labels are negative. In
+    ``class_covariance``, mean and variance of a label are computed from all its negatives. The
+    regularizer is the mean of (R_ij - S_ij)² over label pairs, where S_ij is the text similarity.
+    If a label pair has few images, R_ij is unreliable; with two images, R_ij is close to -1 or 1.
+    The matrix R is not always positive semi-definite.
 
     Args:
         step: Training step with text vectors.
@@ -75,9 +75,9 @@ def _class_covariance_pairwise_correlation(
 ) -> Tensor:
     """Return the correlation of each label pair over images where both weights are positive."""
     center = (weights * p).sum(0) / weights.sum(0).clip(min=1e-12)
-    deviations = weights * (p - center.detach())  # any constant cancels; this is the most exact
+    deviations = weights * (p - center.detach())  # any constant cancels; this one rounds least
     counts = shared_images.clip(min=1e-12)
-    means = deviations.T @ weights / counts  # of the row's label, over the images of the pair
+    means = deviations.T @ weights / counts  # mean of the row's label over the images of the pair
     squares = (deviations * (p - center.detach())).T @ weights / counts
     variance = (squares - means.square()).clip(min=0) + epsilon
     variance = torch.where(variance > 0, variance, 1.0)

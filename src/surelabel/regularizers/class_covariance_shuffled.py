@@ -1,4 +1,4 @@
-"""Class-wise covariance with text similarities of permuted labels, as a control."""
+"""Regularize class-wise covariances with text similarities of permuted labels, as a control."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Second moment of the probability 1 - p of negatives, compared with the similarity of texts."""
+"""Compare second moments of the probability 1 - p of negatives with the similarity of texts."""
 
 from torch import Tensor
 
@@ -23,11 +23,11 @@ def class_second_moment(
 
         m = 1 - y,  q = 1 - p,  C_ij = Σ m_i m_j q_i q_j / n
 
-    where y is the target, p is the predicted probability, n is the number of images with a known
-    target and the sum is over images. C is normalized to a diagonal of 1 and compared with the text
-    similarity as in ``class_covariance``. The entries of the normalized C are in [0, 1], as are
-    most cosines of texts. If most labels are negative and have a low probability, these entries are
-    close to 1 and the gradient is small.
+    In this formula, y is the target, p is the predicted probability, n is the number of images with
+    a known target and the sum is over images. C is normalized to a diagonal of 1 and compared with
+    the text similarity as in ``class_covariance``. The entries of the normalized C and most cosines
+    of texts are in [0, 1]. If most labels are negative and have a low probability, the entries of
+    the normalized C are close to 1 and the gradient is small.
 
     Args:
         step: Training step with text vectors.

@@ -1,4 +1,4 @@
-"""Distance of the learned text vectors of the labels from the frozen ones."""
+"""Penalize the distance of learned text vectors of the labels from the frozen text vectors."""
 
 from torch import Tensor
 
@@ -12,8 +12,8 @@ def knowledge(step: TrainingStep) -> Tensor:
 
         1 - mean over labels of cos(t_c, t⁰_c)
 
-    where t_c is the text vector of label c from the learned prompts, and t⁰_c the text vector of
-    "a photo of a c." from the frozen text tower.
+    In this formula, t_c is the text vector of label c from the learned prompts. t⁰_c is the text
+    vector of "a photo of a c." from the frozen text tower.
 
     Args:
         step: Training step of a method with learned prompts in the text tower, such as ``coop``.
@@ -29,8 +29,9 @@ def knowledge(step: TrainingStep) -> Tensor:
         CVPR 2023, arXiv:2303.13283, eq. 5.
 
     Differs:
-        The paper states the squared Euclidean distance of the vectors; the code of the authors, as
-        here, one minus the cosine, which is half the squared distance of unit vectors.
+        The paper states the squared Euclidean distance of the vectors. Here, as in the authors'
+        code, the distance is one minus the cosine, which is half the squared distance of unit
+        vectors.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Label-pair regularizer over all pairs of a positive and a negative label."""
+"""Compute the label-pair regularizer over all pairs of a positive and a negative label."""
 
 from torch import Tensor
 
@@ -13,10 +13,10 @@ def label_pair(step: TrainingStep) -> Tensor:
         2 / (T · (T - 1)) · Σ_{t positive} Σ_{s negative} log(1 + exp(z_s - z_t)),
         mean over images
 
-    where z_t are the log-odds of label t and T is the number of labels of the image with a known
-    target. If the loss has no strictly increasing link, z are the raw scores. The regularizer
-    depends only on differences of scores within an image. It does not change if a constant is added
-    to all scores of an image.
+    In this formula, z_t are the log-odds of label t and T is the number of labels of the image with
+    a known target. If the loss has no strictly increasing link, z are the raw scores. The
+    regularizer depends only on differences of scores within an image. Its value does not change if
+    a constant is added to all scores of an image.
 
     Args:
         step: Training step. A target y between 0 and 1 is used as a positive with weight y and as a

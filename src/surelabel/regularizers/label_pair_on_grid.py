@@ -1,4 +1,4 @@
-"""Label-pair regularizer on a grid; the time does not depend on the number of positives."""
+"""Approximate the label-pair regularizer on a grid, in a time independent of the positives."""
 
 import math
 from dataclasses import replace
@@ -12,7 +12,7 @@ from surelabel.records import TrainingStep
 from surelabel.regularizers.pairs.label_pairs import LabelPairs
 from surelabel.regularizers.pairs.pair_loss_sum import sum_pair_losses
 
-MAX_GRID_POINTS = 2**14  # of one image; 256 nats with the default spacing
+MAX_GRID_POINTS = 2**14  # limit of one image, which is 256 nats with the default spacing
 
 
 def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor:
@@ -20,15 +20,15 @@ def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor
 
         2 / (T · (T - 1)) · Σ_m (P ⋆ N)_m · log(1 + exp(m · h)),  mean over images
 
-    where T is the number of labels of the image with a known target and h is the spacing of the
-    grid. P and N are the weights of positive and negative labels at the grid points. The offset m
-    is the grid index of the negative label minus that of the positive label. The weight of a label
-    is split between the two nearest grid points by linear interpolation. The cross-correlation
-    P ⋆ N is computed by fast Fourier transforms in float64. For n images, c labels and g grid
-    points, the memory is O(n · (c + g)) and the time is O(n · (c + g log g)). For many positives,
-    ``label_pair_on_grid`` is faster than ``label_pair``; for few positives, ``label_pair`` is
-    faster and exact. If the scores of an image range over more than 16,384 grid points, the loss of
-    the image is computed exactly.
+    In this formula, T is the number of labels of the image with a known target and h is the spacing
+    of the grid. P and N are the weights of positive and negative labels at the grid points. The
+    offset m is the grid index of the negative label minus that of the positive label. The weight of
+    a label is split between the two nearest grid points by linear interpolation. The
+    cross-correlation P ⋆ N is computed by fast Fourier transforms in float64. For n images, c
+    labels and g grid points, the memory is O(n · (c + g)) and the time is O(n · (c + g log g)). For
+    many positives, ``label_pair_on_grid`` is faster than ``label_pair``; for few positives,
+    ``label_pair`` is faster and exact. If the scores of an image range over more than 16,384 grid
+    points, the loss of the image is computed exactly.
 
     Args:
         step: Training step, with targets as in ``label_pair``.

@@ -1,4 +1,4 @@
-"""Label-pair regularizer with sampled negatives, for large vocabularies."""
+"""Estimate the label-pair regularizer with sampled negatives, for large vocabularies."""
 
 import torch
 import torch.nn.functional as F
@@ -17,11 +17,11 @@ def label_pair_sampled(
         2 / (T · (T - 1)) · Σ_{t positive} a / m · Σ_{s sampled for t} log(1 + exp(z_s - z_t)),
         mean over images
 
-    where T is the number of labels of the image with a known target and a is the number of its
-    negatives. The number of negatives sampled for each positive is m. The values z are the
-    log-odds, or the scores if there are no log-odds. In each step, the negatives of an image are
-    arranged in a circle in random order. For each positive, m consecutive negatives are used,
-    starting at a random position.
+    In this formula, T is the number of labels of the image with a known target and a is the
+    number of its negatives. The number of negatives sampled for each positive is m. The values z
+    are the log-odds, or the scores if there are no log-odds. In each step, the negatives of an
+    image are arranged in a circle in random order. For each positive, m consecutive negatives are
+    used, starting at a random position.
 
     Args:
         step: Training step, with targets as in ``label_pair``.

@@ -1,4 +1,4 @@
-"""Label smoothing: positives raise the targets of labels with similar texts."""
+"""Smooth targets: each positive raises the targets of labels with similar texts."""
 
 import math
 
@@ -17,9 +17,9 @@ def label_smoothing(step: TrainingStep, *, scale: float = 10.0) -> Tensor:
         mean over images and labels of BCE(z, q),
         q_j = min(1, Σ_i y_i · r_ij),  r_ij = softmax over labels j != i of (scale · S_ij)
 
-    where y is the target, z is the log-odds, and S is the cosine of the texts of two labels. The
-    cross-entropy is linear in the targets. With the loss ``binary`` and the weight λ, training
-    therefore minimizes (1 + λ) · BCE(z, y'), with the smoothed targets
+    In these formulas, y is the target, z is the log-odds, and S is the cosine of the texts of two
+    labels. The cross-entropy is linear in the targets. With the loss ``binary`` and the weight λ,
+    training therefore minimizes (1 + λ) · BCE(z, y'), with the smoothed targets
 
         y' = (1 - ε) · y + ε · q,  ε = λ / (1 + λ).
 

@@ -1,4 +1,4 @@
-"""MDCA: multi-class difference of confidence and accuracy, per label."""
+"""Compute MDCA, the multi-class difference of confidence and accuracy, per label."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ def mdca(step: TrainingStep) -> Tensor:
 
         mean over labels of | mean over images of p - mean over images of y |,  p = sigmoid(z)
 
-    where y is the target, z is the log-odds and p is the probability of a label.
+    In this formula, y is the target, z is the log-odds and p is the probability of a label.
 
     Args:
         step: Training step. If the step has no log-odds, z is the score of the label.

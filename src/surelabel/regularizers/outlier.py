@@ -1,4 +1,4 @@
-"""Dynamic outlier regularization: learned prompts must not move the texts of other words."""
+"""Penalize learned prompts that change the texts of other words (dynamic outliers)."""
 
 from collections.abc import Sequence
 
@@ -22,10 +22,10 @@ def outlier(
 
         1 - mean over sampled words of cos(t_o, t⁰_o)
 
-    where t_o is the text vector of word o from the learned prompts, and t⁰_o the text vector of "a
-    photo of a o." from the frozen text tower. The words are sampled in each step from the words
-    that are nearest to the labels, by the mean cosine of t⁰_o and the frozen texts of all labels.
-    The sample depends on the seed of the run.
+    In this formula, t_o is the text vector of word o from the learned prompts. t⁰_o is the text
+    vector of "a photo of a o." from the frozen text tower. The words are sampled in each step from
+    the words that are nearest to the labels, by the mean cosine of t⁰_o and the frozen texts of all
+    labels. The sample depends on the seed of the run.
 
     Frozen text vectors are computed once. In each step, only the sampled words are encoded with the
     learned prompts, so the cost of a step is that of ``sampled`` more labels.
@@ -33,8 +33,8 @@ def outlier(
     Args:
         step: Training step of a method with learned prompts in the text tower, such as ``coop``.
         words: Words to sample from; in a run, also the path of a text file with one word per line.
-            If empty, everyday nouns are used: those of the reference list of ``zero_shot`` that the
-            encoder was trained on.
+            If empty, the nouns of the reference list of ``zero_shot`` that the encoder was trained
+            on are used.
         exclude: Words that are never sampled, such as labels that are added after the fit. Labels
             of the fit and their synonyms are never sampled.
         nearest: Number of words that are nearest to the labels (K in the paper), >= 1.
@@ -45,8 +45,8 @@ def outlier(
 
     Raises:
         ConfigError: If the method has no learned prompts in the text tower, or its prompts exist
-            only for the labels of the fit. If no word is left, or a setting has the wrong type or
-            is out of range.
+            only for the labels of the fit. The error is also raised if no word is left, or a
+            setting has the wrong type or is out of range.
 
     Source:
         Wang, Li and Wei, Understanding and Mitigating Miscalibration in Prompt Tuning for
@@ -55,8 +55,8 @@ def outlier(
 
     Differs:
         The paper samples from the 5,000 nearest of all WordNet nouns. The reference list has 414
-        nouns, so ``nearest`` is smaller; give ``words`` for a longer list. The paper does not state
-        the number of sampled words.
+        nouns, so ``nearest`` is smaller; set ``words`` to use a longer list. The paper does not
+        state the number of sampled words.
 
     Example:
         >>> frozen = torch.eye(3)

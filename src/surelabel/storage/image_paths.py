@@ -1,4 +1,4 @@
-"""Paths of images: local files, images inside container files, and URLs of object stores."""
+"""Parse and join image paths: local files, images in container files, and object store URLs."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def absolute_image_path(path: str) -> str:
 
 
 def join_image_path(folder: str, path: str) -> str:
-    """Return the path of an image that is relative to a folder, an archive or an object store.
+    """Join a relative image path to the path of a folder, an archive or an object store.
 
     An absolute path and a URL remain unchanged.
 
@@ -47,7 +47,7 @@ def split_container_path(
 ) -> tuple[str, str] | None:
     """Return the container file of an image and the rest of the path, or None without a container.
 
-    A folder whose name ends in ``.tar`` or ``.parquet`` is no container.
+    A folder whose name ends in ``.tar`` or ``.parquet`` is not a container.
 
     Args:
         path: Path of an image.
@@ -60,15 +60,15 @@ def split_container_path(
 
 
 def is_tar_path(path: str) -> bool:
-    """Return True if the suffix of a path is that of a tar archive."""
+    """Return True if a path has the suffix of a tar archive."""
     return path.lower().endswith(TAR_SUFFIX)
 
 
 def is_parquet_path(path: str) -> bool:
-    """Return True if the suffix of a path is that of a Parquet table."""
+    """Return True if a path has the suffix of a Parquet table."""
     return path.lower().endswith(PARQUET_SUFFIX)
 
 
 def is_container_path(path: str) -> bool:
-    """Return True if the suffix of a path is that of a tar archive or a Parquet table."""
+    """Return True if a path has the suffix of a tar archive or a Parquet table."""
     return is_tar_path(path) or is_parquet_path(path)

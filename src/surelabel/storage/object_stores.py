@@ -1,7 +1,7 @@
-"""Objects of object stores, read through the file systems of pyarrow.
+"""Read objects of object stores through the file systems of pyarrow.
 
-A file system is opened when a process first needs it, and is not used in another process: the
-client of S3 must not be shared with a forked process.
+Each process opens a file system before the first use, because a forked process must not share the
+S3 client of its parent.
 """
 
 import os
@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from surelabel.errors import DataError
 
-MAX_OBJECT_BYTES = 2**30  # of one image
-MAX_SPOOLED = 4  # archives in temporary files
+MAX_OBJECT_BYTES = 2**30  # maximum size of one image
+MAX_SPOOLED = 4  # maximum number of archives in temporary files
 BLOCK_BYTES = 2**23
-CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 60, 3  # of a request to S3
+CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 60, 3  # limits of a request to S3
 
 _filesystems: dict[tuple[int, str], tuple[Any, str]] = {}  # by process and bucket
 _files: dict[tuple[int, str], "ObjectStatus"] = {}  # containers, by process and URL
@@ -28,7 +28,7 @@ _spooled: dict[str, "SpooledObject"] = {}
 
 
 class ObjectStatus(NamedTuple):
-    """Size in bytes and modification time in nanoseconds since 1970 of an object."""
+    """Size of an object in bytes, and its modification time in nanoseconds since 1970."""
 
     size: int
     mtime_ns: int
@@ -47,7 +47,7 @@ def object_status(url: str) -> ObjectStatus | None:
 
 
 def is_cached_object_file(url: str) -> bool:
-    """Return whether there is an object with a URL; an existing one is examined once per process.
+    """Return whether an object with a URL exists; an existing object is examined once per process.
 
     Raises:
         DataError: If the object store cannot be read.
@@ -59,9 +59,9 @@ def is_cached_object_file(url: str) -> bool:
 
 
 def read_object(url: str) -> bytes:
-    """Return the bytes of an object; those of the last one are cached in each thread.
+    """Return the bytes of an object; each thread caches the bytes of the last object.
 
-    An image is hashed and then decoded, but is requested once.
+    Because of the cache, an image that is hashed and then decoded is requested only once.
 
     Raises:
         DataError: If the object cannot be read or has more than 1 GiB.
@@ -83,7 +83,7 @@ def read_object(url: str) -> bytes:
 
 
 def open_object(url: str) -> Any:
-    """Return an open random-access file of pyarrow.
+    """Open an object as a random-access file of pyarrow.
 
     Raises:
         DataError: If the object does not exist or the object store cannot be read.
@@ -92,7 +92,7 @@ def open_object(url: str) -> Any:
     try:
         return filesystem.open_input_file(path)
     except FileNotFoundError as error:
-        raise DataError("no such object") from error
+        raise DataError("the object does not exist") from error
     except (OSError, pa.ArrowException) as error:
         raise DataError(_describe_object_error(error)) from error
 
@@ -131,8 +131,8 @@ def list_objects(url: str) -> Iterator[str]:
 def spooled_object(url: str) -> "SpooledObject":
     """Return a copy of an object in a temporary file without a name.
 
-    The copy ends with the last process that uses it, also if this process is killed. Forked
-    processes share it. The last copies are cached.
+    The copy is deleted when the last process that uses the copy ends, even if this process is
+    killed. Forked processes share the copy. The ``MAX_SPOOLED`` newest copies are cached.
 
     Raises:
         DataError: If the object cannot be read, or the temporary folder is full.
@@ -145,10 +145,10 @@ def spooled_object(url: str) -> "SpooledObject":
 
 
 class SpooledObject:
-    """Copy of an object in a temporary file, which is closed when this instance is not used.
+    """Copy of an object in a temporary file, which is closed when this instance is deleted.
 
     Attributes:
-        descriptor: Descriptor of the file. Forked processes share its position.
+        descriptor: Descriptor of the file. Forked processes share the position in the file.
     """
 
     def __init__(self, descriptor: int):
@@ -180,7 +180,7 @@ def _object_info(url: str) -> Any:
 
 
 def _filesystem_of_object(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL, opened in this process, and the path in it."""
+    """Return the file system of a URL and the path of the object in the file system."""
     bucket = _bucket_of_object(url)
     key = (os.getpid(), bucket)
     if key not in _filesystems:
@@ -193,12 +193,14 @@ def _bucket_of_object(url: str) -> str:
     scheme, _, rest = url.partition("://")
     bucket = rest.partition("/")[0]
     if not bucket and scheme != "hdfs":
-        raise DataError(f"A URL must name a bucket, such as {scheme}://bucket/folder/; got {url}.")
+        raise DataError(
+            f"A URL must contain a bucket, such as {scheme}://bucket/folder/; got {url}."
+        )
     return f"{scheme}://{bucket}"
 
 
 def _open_filesystem(bucket: str) -> tuple[Any, str]:
-    """Return the file system of a bucket and the path of the bucket in it."""
+    """Return the file system of a bucket and the path of the bucket in the file system."""
     from pyarrow import fs
 
     try:
@@ -214,7 +216,7 @@ def _open_filesystem(bucket: str) -> tuple[Any, str]:
 
 
 def _open_s3(bucket: str) -> Any:
-    """Return the file system of S3, with the endpoint and region of the environment of AWS."""
+    """Return the file system of S3; endpoint and region are the AWS environment variables."""
     from pyarrow import fs
 
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
@@ -248,6 +250,7 @@ def _describe_object_error(error: Exception) -> str:
         return "access denied, or no credentials"
     if "NETWORK_CONNECTION" in text:
         return (
-            f"the object store does not answer ({text.partition('Details: ')[2][:80].rstrip('. ')})"
+            "the object store does not respond "
+            f"({text.partition('Details: ')[2][:80].rstrip('. ')})"
         )
     return text[:200].rstrip(". ") or type(error).__name__

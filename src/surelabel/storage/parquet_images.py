@@ -1,8 +1,8 @@
-"""Image columns of Parquet tables: bytes, or the image type of Hugging Face ``datasets``.
+"""Read image columns of Parquet tables: bytes, or the image type of Hugging Face ``datasets``.
 
-A reader of the table that was read last is cached in each process and thread. It decodes batches of
-rows of the image column, and continues where it stopped, so that rows in ascending order are read
-once.
+Each thread of a process caches the reader of the last table. The reader decodes the image column in
+batches of rows, and continues after the last batch. Therefore, rows in ascending order are read
+only once.
 """
 
 import os
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from surelabel.errors import DataError
 
-BATCH_BYTES = 64 * 2**20  # of a batch of rows, which a reader stores
+BATCH_BYTES = 64 * 2**20  # size of a batch of rows, which a reader stores
 
 _cached = threading.local()  # .key and .reader of the table that was read last
 
@@ -38,7 +38,7 @@ class ParquetImages:
             column: Name of the image column.
 
         Raises:
-            DataError: If the file is no Parquet table, or has no such image column.
+            DataError: If the file is not a Parquet table, or has no image column with this name.
         """
         self._file = open_parquet_file(path, source)
         columns = parquet_image_columns(self._file.schema_arrow)
@@ -63,7 +63,7 @@ class ParquetImages:
         """Return the bytes of the image in a row.
 
         Raises:
-            DataError: If there is no such row, if its cell is empty, or if the file is damaged.
+            DataError: If the row does not exist, if its cell is empty, or if the file is damaged.
         """
         if not 0 <= row < self.n_rows:
             raise DataError(f"the table has {self.n_rows} rows, counted from 0")
@@ -80,7 +80,7 @@ class ParquetImages:
         return content
 
     def _read_batch(self, row: int) -> None:
-        """Read the next batch of the row group of a row; start again if the row was passed."""
+        """Read the next batch of the row group of a row; restart the group for earlier rows."""
         group = next(n for n, end in enumerate(self._starts[1:]) if row < end)
         first = self._first + len(self._cells)
         if group != self._group or row < first:
@@ -93,7 +93,7 @@ class ParquetImages:
                 use_threads=False,
             )
             self._group, first = group, self._starts[group]
-        self._cells = pa.nulls(0)  # the memory of one batch is free before the next one is read
+        self._cells = pa.nulls(0)  # free the memory of this batch before the next batch is read
         cells = next(self._batches).column(0)
         self._cells = cells.field("bytes") if pa.types.is_struct(cells.type) else cells
         self._first = first
@@ -111,7 +111,7 @@ def open_parquet_file(path: str, source: Any) -> pq.ParquetFile:
         source: Path or open file of the table.
 
     Raises:
-        DataError: If the file is no Parquet table.
+        DataError: If the file is not a Parquet table.
     """
     try:
         return pq.ParquetFile(source, buffer_size=2**20, pre_buffer=False)
@@ -142,7 +142,7 @@ def cached_parquet_images(path: str, source: Any, column: str, state: object) ->
         state: Size and modification time of the table.
 
     Raises:
-        DataError: If the file is no Parquet table, or has no such image column.
+        DataError: If the file is not a Parquet table, or has no image column with this name.
     """
     key = (os.getpid(), path, column, state)
     if getattr(_cached, "key", None) != key:

@@ -1,4 +1,7 @@
-"""Opening and status of an image at any path: a file, a member, a cell or an object."""
+"""Open images and return their status.
+
+An image is a file, a member of a tar archive, a cell of a Parquet table or an object of a store.
+"""
 
 import os
 import posixpath
@@ -25,7 +28,7 @@ from surelabel.storage.image_paths import (
 
 StatusValue = TypeVar("StatusValue")
 
-REQUESTS = 16  # at the same time, for the status of many objects
+REQUESTS = 16  # simultaneous requests for the status of many objects
 
 
 class StoredImageStatus(NamedTuple):
@@ -36,7 +39,7 @@ class StoredImageStatus(NamedTuple):
 
 
 class _Archive(NamedTuple):
-    """An open tar archive; its state is None if it is not examined again in this process."""
+    """An open tar archive; the state is None for an object, which is examined once per process."""
 
     path: str
     descriptor: int
@@ -98,7 +101,8 @@ def stored_image_status(path: str) -> StoredImageStatus | None:
 def is_stored_image_missing(path: str) -> bool:
     """Return True if there is no image at a path, and False if the path cannot be examined.
 
-    Such an image, for example a link to itself, is skipped with its reason when it is read.
+    An image at a path that cannot be examined, for example a link to itself, is skipped later, when
+    the image is read.
     """
     container = _container_of_image(path)
     if container is not None:
@@ -151,7 +155,7 @@ def open_parquet_table(path: str) -> pq.ParquetFile:
     """Open a Parquet table at a path or URL without reading rows.
 
     Raises:
-        DataError: If the file cannot be read or is no Parquet table.
+        DataError: If the file cannot be read or is not a Parquet table.
     """
     source, _ = _parquet_source(path)
     return parquet_images.open_parquet_file(path, source())
@@ -160,7 +164,7 @@ def open_parquet_table(path: str) -> pq.ParquetFile:
 def _map_stored_images(
     function: Callable[[str], StatusValue], paths: Sequence[str]
 ) -> Iterable[StatusValue]:
-    """Apply a function to each path; in several threads if a path is the URL of an object."""
+    """Apply a function to each path, in several threads if a path is the URL of an object."""
     if not any(map(is_object_url, paths)):
         return map(function, paths)
     with ThreadPoolExecutor(REQUESTS) as pool:
@@ -175,7 +179,7 @@ def _container_of_image(path: str) -> tuple[str, str] | None:
 
 
 def _is_in_container(file: str, rest: str) -> bool:
-    """Return whether a container has a member or row, and True if it cannot be examined."""
+    """Return whether a container has a member or row; return True if the container is damaged."""
     try:
         if is_tar_path(file):
             with _open_archive(file) as archive:
@@ -190,7 +194,7 @@ def _open_content(path: str, container: tuple[str, str] | None, stack: ExitStack
     """Return a stream of a member, a cell or an object.
 
     Raises:
-        DataError: If the image cannot be read; the message is the reason.
+        DataError: If the image cannot be read. The message contains only the reason.
     """
     if container is None:
         return BytesIO(object_stores.read_object(path))
@@ -203,7 +207,7 @@ def _open_content(path: str, container: tuple[str, str] | None, stack: ExitStack
     archive = stack.enter_context(_open_archive(file))
     member = _member_of_archive(archive, rest)
     if member is None:
-        raise DataError("no such member of the archive")
+        raise DataError("the archive has no member with this name")
     return tar_archives.open_tar_member(archive.descriptor, member)
 
 
@@ -248,6 +252,6 @@ def _parquet_reader(path: str, column: str) -> parquet_images.ParquetImages:
 
 
 def _column_and_row(rest: str) -> tuple[str, int] | None:
-    """Return the column and the row of ``COLUMN/ROW``, or None if the text is something else."""
+    """Return the column and the row of ``COLUMN/ROW``, or None if the text has another form."""
     column, _, row = rest.rpartition("/")
     return (column, int(row)) if column and row.isascii() and row.isdecimal() else None

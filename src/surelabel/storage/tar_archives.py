@@ -1,7 +1,7 @@
-"""Members of tar archives, such as the shards of WebDataset, which are never extracted.
+"""Read members of tar archives, such as the shards of WebDataset, without extracting them.
 
-The headers of an archive are read once in a process. Its index has 24 bytes per member, and the
-indices of the archives that were used last are cached. Processes that are forked inherit them.
+The headers of an archive are read once in a process. The index of an archive has 24 bytes per
+member, and the newest indices are cached. Forked processes inherit the cached indices.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from surelabel.counts import format_count
 from surelabel.errors import DataError
 
-MAX_INDEXED_MEMBERS = 2**22  # of all cached indices: 100 MB
+MAX_INDEXED_MEMBERS = 2**22  # members in all cached indices together: 100 MB
 BUFFER_BYTES = 2**20  # an image up to this size is read by one system call
 COPY_ARCHIVE = "Copy the archive again, or remove it."
 
@@ -57,7 +57,7 @@ class TarIndex:
     sizes: npt.NDArray[np.int64]
 
     def find(self, name: str) -> TarMember | None:
-        """Return the last member with a name, or None if there is none."""
+        """Return the last member with a name, or None if no member has this name."""
         key = np.uint64(_hash_of_name(name))
         row = int(np.searchsorted(self.hashes, key, side="right")) - 1
         if row < 0 or self.hashes[row] != key:
@@ -70,7 +70,7 @@ class TarContents:
     """Contents of an archive.
 
     Attributes:
-        names: Names of the members that are regular files, without repetition, in their order.
+        names: Distinct names of the members that are regular files, in the order of the archive.
         n_links: Number of links, devices and sparse members.
         index: Positions of the members.
     """
@@ -84,14 +84,14 @@ _indices: dict[str, tuple[object, TarIndex]] = {}  # by path, with the state of 
 
 
 def read_tar_members(path: str, stream: BinaryIO) -> Iterator[TarMember | None]:
-    """Yield the members of an archive that are regular files; None for a link or a device.
+    """Yield the members of an archive that are regular files, and None for each link or device.
 
     Hidden members, whose name or folder starts with a dot, and folders are skipped. A sparse member
     is treated as a link, because its content is not stored in one piece.
 
     Args:
         path: Path of the archive, for messages.
-        stream: The archive at its start.
+        stream: Stream at the start of the archive.
 
     Raises:
         DataError: If the archive is compressed, truncated or damaged, or if the name of a member is
@@ -126,13 +126,13 @@ def read_tar_members(path: str, stream: BinaryIO) -> Iterator[TarMember | None]:
 def _read_headers(path: str, stream: BinaryIO, size: int) -> Iterator[tarfile.TarInfo]:
     """Yield the headers of all members, without storing them.
 
-    tarfile ends silently at a damaged header after the first one, so the block at which it ends is
-    examined.
+    ``tarfile`` stops without an error at a damaged header after the first header. Therefore, the
+    block at which ``tarfile`` stops is examined.
     """
     n_members = 0
     try:
         archive = tarfile.TarFile(fileobj=stream, errorlevel=0)
-        while (entry := archive.next()) is not None:  # the header that the first line has read
+        while (entry := archive.next()) is not None:  # first the header that TarFile has read
             n_members += 1
             archive.members.clear()  # type: ignore[attr-defined]
             yield entry
@@ -154,7 +154,7 @@ def _read_headers(path: str, stream: BinaryIO, size: int) -> Iterator[tarfile.Ta
 
 
 def cached_tar_index(path: str, state: object) -> TarIndex | None:
-    """Return the index of an archive from the cache, or None if it has another state.
+    """Return the cached index of an archive, or None if the archive has another state.
 
     Args:
         path: Path of the archive.
@@ -169,7 +169,7 @@ def cache_tar_contents(path: str, stream: BinaryIO, state: object) -> TarContent
 
     Args:
         path: Path of the archive.
-        stream: The archive at its start.
+        stream: Stream at the start of the archive.
         state: Size and modification time of the archive, or None for an object.
 
     Raises:
@@ -185,7 +185,7 @@ def cache_tar_contents(path: str, stream: BinaryIO, state: object) -> TarContent
         hashes.append(_hash_of_name(member.name))
         offsets.append(member.offset)
         sizes.append(member.size)
-    order = np.argsort(np.array(hashes), kind="stable")  # of equal names, the last member is found
+    order = np.argsort(np.array(hashes), kind="stable")  # equal names remain in order
     columns = [np.array(column)[order] for column in (hashes, offsets, sizes)]
     index = TarIndex(*columns)
     if (index.hashes[1:] == index.hashes[:-1]).any():
@@ -200,7 +200,7 @@ def cache_tar_contents(path: str, stream: BinaryIO, state: object) -> TarContent
 
 
 def open_tar_member(descriptor: int, member: TarMember) -> BinaryIO:
-    """Return a stream of the content of a member, which does not move the descriptor.
+    """Return a stream of the content of a member, independent of the position of the descriptor.
 
     Args:
         descriptor: Descriptor of the archive, which must remain open.
@@ -211,7 +211,7 @@ def open_tar_member(descriptor: int, member: TarMember) -> BinaryIO:
 
 
 class _FileSection(io.RawIOBase):
-    """Bytes of a member, read at their position in the archive."""
+    """Stream of the bytes of a member at their position in the archive."""
 
     def __init__(self, descriptor: int, member: TarMember):
         self._descriptor, self._member, self._position = descriptor, member, 0

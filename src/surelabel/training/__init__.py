@@ -1,4 +1,4 @@
-"""Training loop, batch sources and training objective."""
+"""This package contains the training loop, the batch sources and the training objective."""
 
 from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
 from surelabel.training.checkpoint import Checkpoint, delete_checkpoint

@@ -1,4 +1,4 @@
-"""Interface between batch sources and the training loop."""
+"""This module defines the interface between batch sources and the training loop."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Batch:
         weights: Weight of each image in an elementwise loss, ``(n,)``. If None, all weights are
             equal.
         texts: In a batch of pairs, features of c captions, in place of labels. Otherwise, None.
-        is_part: Whether the batch has only the images of one process. The batch of all processes
-            is then the concatenation of their parts.
+        is_part: Whether the batch contains only the images of one of several processes. In this
+            case, the complete batch is the concatenation of the parts of all processes.
     """
 
     features: Features
@@ -38,7 +38,8 @@ class Batch:
 class BatchPart:
     """Part of each batch that one of several processes computes.
 
-    A batch with fewer images than processes is not divided; each process computes all its images.
+    A batch with fewer images than processes is not divided. Instead, each process computes all
+    images of the batch.
 
     Attributes:
         index: Number of the process, from 0.
@@ -78,9 +79,9 @@ class BatchSource(Protocol):
         """Yield the batches of one epoch, except the first ``skip`` batches.
 
         Skipped batches are not computed. All random numbers are sampled from ``generator`` before
-        the first batch is computed. A batch without images counts as a batch; it replaces a batch
-        whose images cannot be decoded, because the worker processes are killed. If several
-        processes train, each yields its ``part`` of the same batches.
+        the first batch is computed. If the images of a batch cannot be decoded because the worker
+        processes are killed, a batch without images is yielded in its place. If several processes
+        train, each process yields its ``part`` of the same batches.
         """
 
     def __len__(self) -> int:

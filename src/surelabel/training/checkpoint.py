@@ -1,4 +1,4 @@
-"""Checkpoint file from which an interrupted training run resumes."""
+"""Save the state of a training run to a checkpoint file, and resume an interrupted run."""
 
 import json
 import warnings
@@ -16,7 +16,7 @@ from surelabel.errors import DataError
 from surelabel.file_readers import parse_json, quote_of_file, unreadable_file_error
 from surelabel.files import atomic_file
 
-_DAMAGE = (  # of a file whose JSON header is valid, but has other values than a checkpoint
+_DAMAGE = (  # errors of a file with a valid JSON header that does not describe a checkpoint
     KeyError,
     IndexError,
     TypeError,
@@ -32,7 +32,7 @@ class StatefulObject(Protocol):
     """Object of a training run with a state, such as a method or an optimizer."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state: tensors, numbers, strings, and sequences and mappings of these."""
+        """Return the state, composed of tensors, numbers, strings, sequences and mappings."""
 
     def load_state_dict(self, state: dict[str, Any], /) -> object:
         """Restore the state."""
@@ -140,7 +140,7 @@ class Checkpoint:
 def delete_checkpoint(path: str | Path) -> None:
     """Delete a checkpoint file and the checkpoint files of its folds.
 
-    If a file cannot be deleted, warn.
+    If a file cannot be deleted, a warning is issued.
     """
     path = Path(path)
     for file in (path, *path.parent.glob(f"{escape(path.name)}.fold-*-of-*")):
@@ -180,7 +180,7 @@ def _extract_training_checkpoint_tensors(value: Any, path: str, tensors: dict[st
             [key, _extract_training_checkpoint_tensors(v, f"{path}/{key}", tensors)]
             for key, v in value.items()
         ]
-        return {"pairs": pairs}  # keys of JSON objects are strings, those of optimizers integers
+        return {"pairs": pairs}  # JSON keys are strings, but optimizers have integer keys
     if isinstance(value, list | tuple):
         return [
             _extract_training_checkpoint_tensors(v, f"{path}/{i}", tensors)

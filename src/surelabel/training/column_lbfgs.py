@@ -1,4 +1,4 @@
-"""L-BFGS for many independent problems of the same size, which are the columns of a matrix."""
+"""Minimize many independent problems of the same size, the columns of a matrix, with L-BFGS."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,8 @@ from torch import Tensor
 ColumnObjective = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 HISTORY = 10  # steps and gradient changes that approximate the Hessian
 MAX_ITERATIONS = 200
-MAX_HALVINGS = 20  # of a step that does not decrease the objective enough
-SUFFICIENT_DECREASE = 1e-4  # share of the decrease that the slope predicts
+MAX_HALVINGS = 20  # halvings of a step that does not decrease the objective enough
+SUFFICIENT_DECREASE = 1e-4  # fraction of the decrease that the slope predicts
 ROUNDING = 8  # relative error of an objective, in units of the last place
 
 
@@ -18,15 +18,16 @@ def minimize_columns(
 ) -> Tensor:
     """Return parameters that minimize each column's objective, which depends on no other column.
 
-    All columns take their steps at once, but have their own approximation of the Hessian and their
-    own step length. Steps are halved until the objective decreases enough (Armijo condition). A
-    column is finished if its gradient is small, or if rounding errors prevent a further decrease.
+    The steps of all columns are computed at once, but each column has a separate approximation of
+    the Hessian and a separate step length. Steps are halved until the objective decreases enough
+    (Armijo condition). A column is finished if its gradient is small, or if rounding errors prevent
+    a further decrease.
 
     Args:
         objective: Function of parameters ``(p, m)`` and of the indices of m problems, ``(m,)``,
             that returns the values of these problems, ``(m,)``, and their gradients, ``(p, m)``.
         start: Initial parameters, ``(p, k)``.
-        gradient_scale: Length of a large gradient of each problem, ``(k,)``.
+        gradient_scale: Reference length of the gradient of each problem, ``(k,)``.
         tolerance: Length of the gradient at which a problem is finished, divided by its
             ``gradient_scale``, above 0.
 
@@ -65,9 +66,9 @@ def minimize_columns(
 
 
 def _descent_direction(gradients: Tensor, steps: list[Tensor], changes: list[Tensor]) -> Tensor:
-    """Return the direction of L-BFGS; the negative gradient where it is no descent direction.
+    """Return the L-BFGS direction, or a negative gradient if that is not a descent direction.
 
-    Pairs of a step and a gradient change without positive curvature are left out, for each column.
+    For each column, pairs of a step and a gradient change without positive curvature are ignored.
     """
     length: Tensor = gradients.norm(dim=0).clamp(min=1.0)
     steepest = -gradients / length

@@ -1,4 +1,4 @@
-"""Training batches of images with pasted overlays (TailorCLIP's cut and sew) and pseudo-labels."""
+"""Compute training batches of images with pasted overlays (cut and sew) and pseudo-labels."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -76,7 +76,7 @@ class CutAndSewSource:
         paper. Large JPEG files are decoded at 1/2, 1/4 or 1/8 of the original size, so canvases and
         overlays have fewer pixels than in the paper. A canvas larger than the input of the encoder
         is reduced before strong augmentation. A pseudo-label changes only in optimizer steps whose
-        batch contains the image (``LabelEstimator``). The learning rate has a cosine decay; in the
+        batch contains the image (``LabelEstimator``). The learning rate has a cosine decay. In the
         authors' code, the learning rate is constant. After four epochs over 1,000 images, the
         student of tiny-rn has 55.0 mAP with cosine decay, and 54.7 mAP with a constant learning
         rate.
@@ -115,7 +115,7 @@ class CutAndSewSource:
         )
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return no parameters: the pseudo-labels are changed by ``update_targets``."""
+        """Return an empty list, because ``update_targets`` changes the pseudo-labels."""
         return []
 
     def batches(
@@ -124,8 +124,8 @@ class CutAndSewSource:
         """Yield the batches of one epoch in random order, except the first ``skip`` batches.
 
         Each canvas is sewn with a separate random seed. If the worker processes that sew a canvas
-        are killed twice, the canvas is left out of the batch with a warning. The training loop
-        refuses several processes, so that ``part`` is always the whole batch.
+        are killed twice, the canvas is removed from the batch with a warning. Training on several
+        devices is not supported, so that ``part`` is always the whole batch.
         """
         with closing(self._loader.batches(generator, skip, part)) as batches:
             for n_batches, (canvases, _) in enumerate(batches, skip + 1):
@@ -138,7 +138,7 @@ class CutAndSewSource:
         return len(self._loader)
 
     def update_targets(self, batch: Batch, scores: Tensor) -> None:
-        """Move the pseudo-labels of a batch towards the student's scores of the weak views.
+        """Update the pseudo-labels of a batch towards the student's scores of the weak views.
 
         The scores are log-odds. For each label of a canvas, the gradient changes only the
         pseudo-label of the image with the highest log-odds.
@@ -162,7 +162,7 @@ class CutAndSewSource:
     def make_canvas(self, row: int, seed: int) -> Canvas:
         """Return the row numbers of the images on one canvas, and the pixels of the views.
 
-        The first row number is ``row``, the image of the canvas.
+        The first row number is ``row``, the row of the image that is the canvas.
         """
         generator = torch.Generator().manual_seed(seed)
         rows = self._sample_canvas_rows(row, generator)

@@ -1,7 +1,7 @@
-"""Messages of the processes that train a method, one process for each device.
+"""Exchange messages with the processes that train a method, one process for each device.
 
-Each process receives its task through a pipe, and sends lines of JSON. The processes end when one
-of them fails, and when this process ends.
+Each process receives its task through a pipe, and sends lines of JSON. All processes end if one
+process fails, or if the main process ends.
 """
 
 import json
@@ -29,10 +29,10 @@ from surelabel.errors import (
 from surelabel.progress import Progress, report_progress
 
 START = "from surelabel.training.device_process import run_device_process as run; run()"
-FAILURE_SECONDS = 1.0  # for failures of other processes, after the first one
-END_SECONDS = 1.0  # after which a process that was asked to end is killed
+FAILURE_SECONDS = 1.0  # time to wait for failures of other processes after the first failure
+END_SECONDS = 1.0  # time between the termination request and the kill of a process
 
-ERRORS = {  # of which a process sends the name and the text
+ERRORS = {  # errors that a process sends as a name and a text
     error.__name__: error
     for error in (
         ConfigError,
@@ -45,14 +45,14 @@ ERRORS = {  # of which a process sends the name and the text
     )
 }
 
-DeviceMessage = tuple[int, dict[str, Any] | None]  # process, and its message; None at its end
+DeviceMessage = tuple[int, dict[str, Any] | None]  # index of the process; message, None at its end
 
 
 @contextmanager
 def exchange_device_messages(
     folder: Path, task: bytes, devices: int, accelerator: str
 ) -> "Iterator[SimpleQueue[DeviceMessage]]":
-    """Start one process for each device, and end all of them afterwards; yield their messages.
+    """Start one process for each device, yield a queue of messages, and end all processes.
 
     Args:
         folder: Temporary folder with the tensors of the task, which receives the printed lines.
@@ -106,11 +106,11 @@ def _exchange_messages_of_device(
 ) -> None:
     """Send the task to a process, and put its messages into a queue.
 
-    The last message is the code of the process with the last line that it printed.
+    The last message contains the exit code of the process and the last line that it printed.
     """
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(BrokenPipeError), process.stdin:  # a process that ended has a code
+    with suppress(BrokenPipeError), process.stdin:  # the exit code of an ended process is sent
         process.stdin.write(task)
     with process.stdout:
         for line in process.stdout:
@@ -138,8 +138,8 @@ def receive_device_messages(
     """Receive the messages of a run until all processes end; report progress and warnings.
 
     Raises:
-        SurelabelError: The first error of a process.
-        DataError: If a process ended without a result.
+        SurelabelError: If a process sends an error. The first error is raised.
+        DataError: If a process ends without a result.
     """
     n_running = devices
     while n_running:
@@ -162,10 +162,11 @@ def _error_of_ended_process(
 ) -> DataError:
     """Return the error of a process that ended without a result.
 
-    The end of a process makes the other ones fail, so a process that was killed comes first.
+    If a process ends, the other processes fail. Therefore, the error describes a process that was
+    killed, if there is one.
 
     Args:
-        end: Code and last printed line of the process that ended first.
+        end: Exit code and last printed line of the process that ended first.
         messages: Later messages.
     """
     ends = [end]
@@ -175,8 +176,8 @@ def _error_of_ended_process(
             if message and message.get("end"):
                 ends.append((message["end"], message["line"]))
     code, line = min(ends, key=lambda item: item[0])
-    reason = f"signal {-code} killed one" if code < 0 else f"one ended with the error: {line}"
+    reason = f"was killed by signal {-code}" if code < 0 else f"ended with the error: {line}"
     return DataError(
-        f"Each training process must finish; {reason.rstrip('.')}. Free memory, or use fewer "
-        "devices, and run the fit again."
+        f"Each training process must finish; one process {reason.rstrip('.')}. Free memory, or use "
+        "fewer devices, and run the fit again."
     )

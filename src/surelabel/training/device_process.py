@@ -1,4 +1,4 @@
-"""Main function of a process that trains a method on one of several devices."""
+"""This module defines the main function of a process that trains on one of several devices."""
 
 import json
 import logging
@@ -20,11 +20,11 @@ from surelabel.training.device_training import objective_on_training_device
 from surelabel.training.loop import run_training_loop
 from surelabel.training.training_processes import TrainingProcesses
 
-PARENT_INTERVAL = 0.5  # seconds between checks of the process that started this one
+PARENT_INTERVAL = 0.5  # seconds between checks of the parent process
 
 
 def run_device_process() -> None:
-    """Train on one device, as the arguments of the process state, and write messages to stdout.
+    """Train on one device according to the command-line arguments, and write messages to stdout.
 
     The task is read from stdin. A message is a line of JSON: progress, a warning or an error. The
     first process writes the trained method to the folder of the task.
@@ -33,7 +33,7 @@ def run_device_process() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends the processes
     Thread(target=_end_after_parent, args=(int(parent),), daemon=True).start()
     messages = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # packages that print do not disturb the messages
+    os.dup2(2, 1)  # text that packages print does not become part of the messages
     code = 1
     try:
         with warnings.catch_warnings():
@@ -45,7 +45,7 @@ def run_device_process() -> None:
     except Exception:
         traceback.print_exc()
     messages.flush()
-    os._exit(code)  # without waiting for other processes in open connections
+    os._exit(code)  # do not wait for other processes with open connections
 
 
 def _train_on_device(folder: Path, devices: int, accelerator: str, messages: IO[str]) -> None:
@@ -91,7 +91,7 @@ def _send(messages: IO[str], **message: Any) -> None:
 
 
 def _forward_warnings(messages: IO[str], *, is_first: bool) -> None:
-    """Send warnings of the first process to the parent process, and ignore those of others."""
+    """Send warnings of the first process to the parent process; ignore other warnings."""
 
     def send_warning(message: Warning | str, *_: Any, **__: Any) -> None:
         if is_first:

@@ -1,8 +1,8 @@
-"""Task of the processes that train a method: objects in a message, and tensors in a file.
+"""Send a task to the processes that train a method: objects in a message, and tensors in a file.
 
-The message is a pickle that exists only in memory and in the pipe from the process that started
-the others. The file contains nothing but the bytes of the tensors, which each process maps into
-memory, so that features are in memory once.
+The message is a pickle that exists only in memory and in the pipe from the parent process. The file
+contains only the bytes of the tensors. Each process maps the file into memory, so that the memory
+contains the features only once.
 """
 
 import io
@@ -21,13 +21,13 @@ from surelabel.training.checkpoint import Checkpoint, StatefulObject
 from surelabel.training.objective import Objective
 
 TENSORS_FILE, RESULT_FILE = "tensors.bin", "result.safetensors"
-ALIGNMENT = 64  # bytes; the start of each storage in the file is a multiple
+ALIGNMENT = 64  # bytes; each storage starts at a multiple of this number
 SENT_IN_FILE = (Tensor, nn.Parameter)  # tensors of other classes are part of the message
 
 
 @dataclass(frozen=True)
 class DeviceTrainingTask:
-    """What each process of a training run receives first.
+    """Task that each process of a training run receives first.
 
     Attributes:
         method: Method to train.
@@ -49,7 +49,7 @@ class DeviceTrainingTask:
 
 
 def write_device_task(task: DeviceTrainingTask, path: Path) -> bytes:
-    """Write the bytes of the tensors of a task to a file; return the message with the rest.
+    """Write the tensors of a task to a file, and return the message with the other objects.
 
     Raises:
         AttributeError, TypeError, pickle.PicklingError: If an object cannot be pickled.
@@ -62,13 +62,13 @@ def write_device_task(task: DeviceTrainingTask, path: Path) -> bytes:
 
 
 def read_device_task(message: bytes, path: Path, gpu: int) -> DeviceTrainingTask:
-    """Return the task of a message; tensors on a GPU are moved to the GPU with a number.
+    """Return the task of a message; tensors from a GPU are moved to the GPU of this process.
 
     Args:
-        message: Result of :func:`write_device_task`. It must come from the process that started
-            this one, because unpickling runs code.
+        message: Result of :func:`write_device_task`. The message must come from the parent
+            process, because unpickling runs code.
         path: File with the bytes of the tensors. Changes of the tensors do not change the file.
-        gpu: Number of the GPU of this process.
+        gpu: Index of the GPU of this process.
     """
     task: DeviceTrainingTask = _DeviceTaskUnpickler(io.BytesIO(message), path, gpu).load()
     return task
@@ -97,8 +97,8 @@ class _SentTensor:
     """Position of a tensor in the file.
 
     Attributes:
-        identity: Number of the tensor; equal for the same object.
-        span: Start and end of its storage in the file, in bytes.
+        identity: Identifier of the tensor object.
+        span: Start and end of the storage of the tensor in the file, in bytes.
         dtype: Type of the elements.
         view: Size, stride and offset of the tensor in its storage.
         is_parameter: Whether the tensor is a parameter of a module.
@@ -116,7 +116,7 @@ class _SentTensor:
 
 
 class _DeviceTaskPickler(pickle.Pickler):
-    """Pickler that writes the storages of tensors to a file, each of them once."""
+    """Pickler that writes each storage of the tensors to a file once."""
 
     def __init__(self, message: BinaryIO, file: BinaryIO):
         super().__init__(message, protocol=5)
@@ -125,7 +125,7 @@ class _DeviceTaskPickler(pickle.Pickler):
         self._spans: dict[int, tuple[int, int]] = {}  # by the address of the storage
 
     def persistent_id(self, item: Any) -> _SentTensor | None:
-        """Return the position of a tensor; None for other objects."""
+        """Return the position of a tensor, or None for other objects."""
         if type(item) not in SENT_IN_FILE or not _has_bytes(item):
             return None
         self._tensors[id(item)] = item
@@ -152,13 +152,13 @@ class _DeviceTaskPickler(pickle.Pickler):
 
 
 def _has_bytes(tensor: Tensor) -> bool:
-    """Return whether the elements of a tensor are the bytes of its storage, at least one."""
+    """Return whether the storage of a tensor contains its elements, at least one, as bytes."""
     is_dense = tensor.layout == torch.strided and tensor.device.type != "meta"
     return is_dense and not tensor.is_conj() and not tensor.is_neg() and tensor.numel() > 0
 
 
 class _DeviceTaskUnpickler(pickle.Unpickler):
-    """Unpickler that maps the storages of tensors from a file, each of them once."""
+    """Unpickler that maps each storage of the tensors from a file once."""
 
     def __init__(self, message: BinaryIO, path: Path, gpu: int):
         super().__init__(message)
@@ -173,7 +173,7 @@ class _DeviceTaskUnpickler(pickle.Unpickler):
         self._storages: dict[int, torch.UntypedStorage] = {}
 
     def persistent_load(self, sent: _SentTensor) -> Tensor:
-        """Return the tensor of a position."""
+        """Return the tensor at a position in the file."""
         if sent.identity not in self._tensors:
             size, stride, offset = sent.view
             storage = self._storage(sent)

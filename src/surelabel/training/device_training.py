@@ -1,8 +1,8 @@
-"""Training of a method on several devices: one process for each device, through Lightning Fabric.
+"""Train a method on several devices with Lightning Fabric, in one process for each device.
 
-The processes receive method, batch source and objective through pipes. The bytes of their tensors
-are written to a temporary file, which each process maps into memory; features are therefore in
-memory once.
+The processes receive the method, the batch source and the objective through pipes. The tensors of
+these objects are written to a temporary file, which each process maps into memory. Therefore, the
+memory contains the features only once.
 """
 
 import pickle
@@ -34,16 +34,16 @@ FABRIC_PACKAGE = "lightning_fabric"
 
 
 def check_training_devices(method: nn.Module, devices: int, device: torch.device) -> None:
-    """Check that a method can be trained on several devices, and that they exist.
+    """Check that a method can be trained on several devices, and that the devices exist.
 
     Args:
         method: Method to train.
         devices: Number of devices, >= 1.
-        device: Device of the encoder: with ``cuda``, one GPU for each process; otherwise, one
-            process on the CPU for each device.
+        device: Device of the encoder. If its type is ``cuda``, each process uses one GPU.
+            Otherwise, all processes use the CPU.
 
     Raises:
-        InputError: If ``devices`` is out of range, or there are fewer GPUs.
+        InputError: If ``devices`` is out of range or exceeds the number of GPUs.
         MissingPart: If Lightning Fabric is not installed.
         ConfigError: If the method has loss terms or layers that need all images of a batch.
     """
@@ -63,11 +63,11 @@ def check_training_devices(method: nn.Module, devices: int, device: torch.device
     if isinstance(method, AddsTrainingLosses):
         cause = "has loss terms of internal quantities"
     elif any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in method.modules()):
-        cause = "has batch normalization"
+        cause = "has batch normalization layers"
     if cause and devices > 1:
         raise ConfigError(
-            f"{type(method).__name__} {cause}, which all images of a batch determine; it is "
-            f"trained on one device. Got {devices} devices; leave devices out."
+            f"{type(method).__name__} {cause}, which depend on all images of a batch, and must be "
+            f"trained on one device; got {devices} devices. Leave devices out."
         )
 
 
@@ -84,25 +84,28 @@ def train_on_devices(
 ) -> list[EpochResult]:
     """Train a method in place on several devices; return the loss of each epoch.
 
-    The batches are those of one process, divided among the devices. The scores are gathered, so
-    that the result equals that of one process up to rounding errors, also for losses and
-    regularizers that compare images. Random numbers of forward passes, such as dropout, differ.
+    Each batch of a training run with one process is divided among the devices. The scores of all
+    devices are gathered. Therefore, the result is equal to the result of one process up to rounding
+    errors, also for losses and regularizers that compare images. Only random numbers of forward
+    passes, such as dropout, differ.
 
     A checkpoint does not depend on the number of devices. On GPUs, scores are computed in bfloat16.
 
     Args:
         method: Method to train, as for ``run_training_loop``.
-        source: Source of the batches, whose targets are constant.
+        source: Source of batches with constant targets.
         objective: Loss and regularizers.
         devices: Number of devices, >= 1, each with one process.
-        device: Device of the encoder: ``cuda`` for GPUs; otherwise, processes on the CPU.
-        checkpoint: Checkpoint from which an interrupted run resumes. The first process saves it.
+        device: Device of the encoder. If its type is ``cuda``, each process uses one GPU.
+            Otherwise, all processes use the CPU.
+        checkpoint: Checkpoint from which an interrupted run resumes. The first process saves the
+            checkpoint.
         progress: Function called after each epoch, as for ``run_training_loop``.
         arguments: Other arguments of ``run_training_loop``.
 
     Raises:
-        InputError, MissingPart, ConfigError: As for ``check_training_devices``, and if the source
-            updates its targets.
+        InputError, MissingPart, ConfigError: If ``check_training_devices`` raises the error, or if
+            the source updates its targets.
         DataError: If a process was killed, or an object cannot be sent to the processes.
     """
     check_training_devices(method, devices, device)
@@ -135,13 +138,13 @@ def _device_task_message(task: DeviceTrainingTask, folder: Path) -> bytes:
         return write_device_task(task, folder / TENSORS_FILE)
     except OSError as error:
         raise DataError(
-            f"The tensors of method and batches must be written to {folder} for the devices; got: "
+            f"The tensors of the method and the batches must be written to {folder}; got: "
             f"{error.strerror}. Free disk space, or set TMPDIR to another folder."
         ) from error
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         raise DataError(
             f"Method, batches and loss must be sent to the processes of the devices; got: {error}. "
-            "Train without devices, or define them in an importable module."
+            "Train without devices, or define the classes in an importable module."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Training batches of frozen features."""
+"""Compute training batches of frozen features."""
 
 import math
 from collections.abc import Generator
@@ -43,7 +43,7 @@ class FeatureBatches:
         self._batch_size = batch_size
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return no parameters: the targets are constant."""
+        """Return an empty list, because the targets are constant."""
         return []
 
     def batches(
@@ -73,7 +73,7 @@ def feature_batch_tensors(*arrays: Any) -> list[Tensor]:
 def select_feature_batch_rows(
     features: Features | SentenceFeatures | FeatureRows, rows: Tensor
 ) -> Features:
-    """Return the features of all kinds for the images, or sentences, in ``rows``."""
+    """Return the features of all kinds for the images or sentences in ``rows``."""
     if not isinstance(features, Features):
         return features.take(rows)
 

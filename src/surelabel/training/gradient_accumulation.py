@@ -1,4 +1,4 @@
-"""Gradients of one optimizer step, accumulated over batches that fit into memory."""
+"""Compute the gradients of one optimizer step, accumulated over batches that fit into memory."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -26,14 +26,14 @@ REDUCED_PRECISION = (torch.float16, torch.bfloat16)
 
 
 class GradientAccumulation:
-    """Computation of the gradients of optimizer steps; if memory is exhausted, in smaller parts.
+    """Computation of the gradients of optimizer steps, in smaller parts if memory is exhausted.
 
     If the memory of a device is exhausted, the number of images of each forward pass is halved in
-    all processes, and the step is repeated. The gradient stays that of the whole batch: if losses
-    or regularizers compare images, the scores of all forward passes are computed first, without
-    gradients. The gradient of the objective with respect to the scores is then propagated through
-    a second forward pass of each part. Batch normalization, and loss terms of internal quantities
-    of the method, compare the images of one forward pass only.
+    all processes, and the step is repeated. The result remains the gradient of the whole batch. If
+    losses or regularizers compare images, the scores of all forward passes are computed first,
+    without gradients. The gradient of the objective with respect to the scores is then propagated
+    through a second forward pass of each part. Batch normalization, and loss terms of internal
+    quantities of the method, compare the images of one forward pass only.
 
     Source: Gao et al. 2021, Scaling Deep Contrastive Learning Batch Size under Memory Limited
     Setup, section 3, for the gradients of several forward passes.
@@ -66,13 +66,13 @@ class GradientAccumulation:
         accumulated gradient equals the gradient of one batch with all images.
 
         Args:
-            batches: Batches of the step. A batch is left out if a process has none of its images,
-                because they could not be decoded.
-            position: Numbers of the epoch and of the step.
+            batches: Batches of the step. A batch is ignored if one of the processes could not
+                decode any image of its part.
+            position: Indices of the epoch and of the step.
 
         Returns:
-            Sums of loss and penalty over known targets with the number of known targets, and the
-            scores of each batch.
+            Tensor with the sums of loss and penalty over known targets and the number of known
+            targets, and a list with the scores of each batch.
 
         Raises:
             InputError: If the memory is exhausted by one image.
@@ -94,8 +94,8 @@ class GradientAccumulation:
     def _divide_by_free_memory(self, batch: Batch, counts: Sequence[int]) -> None:
         """Choose the number of forward passes from the free memory, if the device is a GPU.
 
-        All processes have the number of the process with the least free memory. Where the result
-        would depend on the number, it changes only if memory is exhausted.
+        All processes use the number of the process with the least free memory. If the result of a
+        step depends on the number, the number is not changed until memory is exhausted.
         """
         self._has_measured_memory = True
         if self._processes.device.type != "cuda" or self._compares_in_forward_pass():
@@ -135,7 +135,7 @@ class GradientAccumulation:
     def _add_gradients(
         self, batch: Batch, counts: Sequence[int], n_known: int, key: Sequence[int]
     ) -> BatchResult | None:
-        """Add the gradient of a batch; return its sums and scores, or None without memory.
+        """Add the gradient of a batch; return sums and scores, or None if memory is exhausted.
 
         Args:
             batch: Batch of this process.
@@ -162,7 +162,7 @@ class GradientAccumulation:
         return self._if_memory_suffices(lambda: self._backward(all_heads, all_images, n_known))
 
     def _add_each(self, pieces: Sequence[Batch], n_known: int, key: Sequence[int]) -> BatchResult:
-        """Add the gradients of the parts of a batch, each with its own objective."""
+        """Add the gradients of the parts of a batch, with a separate objective for each part."""
         sums, scores = torch.zeros(3), list[Tensor]()
         for number, piece in enumerate(pieces):
             heads = self._forward(piece, (*key, number))
@@ -205,7 +205,7 @@ class GradientAccumulation:
     def _score_without_graph(
         self, pieces: Sequence[Batch], key: Sequence[int], states: list[Tensor]
     ) -> Tensor:
-        """Return the scores of all parts of a batch; append the random state of each to a list."""
+        """Return the scores of all parts of a batch; append the random state of each part."""
         heads = list[Tensor]()
         for number, piece in enumerate(pieces):
             states.append(torch.get_rng_state())
@@ -213,14 +213,14 @@ class GradientAccumulation:
         return torch.cat(heads, 1)
 
     def _forward(self, batch: Batch, key: Sequence[int]) -> Tensor:
-        """Return the scores of h heads, ``(h, n, c)``, at least in float32."""
+        """Return the scores of h heads, ``(h, n, c)``, in float32 or a higher precision."""
         batch = self._processes.to_device(batch)
         with self._processes.forward_pass(*key):
             heads = _training_scores_of_heads(self._method, batch)
         return heads.float() if heads.dtype in REDUCED_PRECISION else heads
 
     def _gather(self, heads: Tensor, batch: Batch, counts: Sequence[int]) -> tuple[Tensor, Batch]:
-        """Return scores and batch of all processes, with the inputs of the objective only."""
+        """Return the scores and the batch of all processes, without dense features."""
         batch = self._objective_batch(batch)
         if not batch.is_part:
             return heads, batch
@@ -254,7 +254,7 @@ class GradientAccumulation:
         return None if self._processes.any(result is None) else result
 
     def _compares_in_forward_pass(self) -> bool:
-        """Return whether the images of a forward pass determine its terms together."""
+        """Return whether a forward pass has terms that depend on all its images."""
         modules = self._method.modules()
         has_batch_norm = any(
             isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training

@@ -1,4 +1,4 @@
-"""Training batches of image files with random augmentation."""
+"""Compute training batches of image files with random augmentation."""
 
 import math
 from collections.abc import Callable, Generator, Sequence
@@ -24,7 +24,7 @@ from surelabel.training.seeded_loader import SeededLoader
 
 ImageItem = tuple[int, npt.NDArray[np.float32]]  # row number, pixels
 
-MIN_ASPECT_FACTOR = 3 / 4  # smallest factor of the aspect ratio of a crop
+MIN_ASPECT_FACTOR = 3 / 4  # smallest ratio of the aspect ratios of crop and image
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RandomCropFlip:
     flip: bool = True
 
     def __call__(self, image: Image.Image, seed: int) -> Image.Image:
-        """Return a random crop of ``image``, possibly flipped; equal seeds give equal crops."""
+        """Return a random crop of an image, possibly flipped; equal seeds result in equal crops."""
         random = np.random.default_rng(seed)
         width, height = image.size
         area = random.uniform(self.min_area, 1) * width * height
@@ -103,7 +103,7 @@ class ImageBatches:
         )
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return no parameters: the targets are constant."""
+        """Return an empty list, because the targets are constant."""
         return []
 
     def batches(
@@ -112,7 +112,7 @@ class ImageBatches:
         """Yield the batches of one epoch in random order, except the first ``skip`` batches.
 
         Each image is augmented with a separate random seed. If the worker processes that decode an
-        image are killed twice, the image is left out of the batch with a warning.
+        image are killed twice, the image is removed from the batch with a warning.
         """
         with closing(self._loader.batches(generator, skip, part)) as batches:
             for items, is_part in batches:

@@ -1,4 +1,4 @@
-"""Learning rates of parameter groups, with warm-up and cosine decay."""
+"""Compute the learning rates of parameter groups, with warm-up and cosine decay."""
 
 from collections.abc import Mapping
 from typing import Any

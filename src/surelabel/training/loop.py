@@ -1,4 +1,4 @@
-"""Training loop for all methods."""
+"""This module defines the training loop for all methods."""
 
 import math
 from collections.abc import Callable, Generator, Iterator
@@ -64,7 +64,7 @@ def run_training_loop(
             batches of pairs, the method is an instance of ``ScoresPairs``.
         source: Source of the batches. A ``TargetUpdatingBatchSource`` receives the scores after
             each step, averaged over heads. The state of such a source is part of the checkpoint.
-        objective: Loss and regularizer; unknown targets have no influence.
+        objective: Loss and regularizers. Unknown targets are ignored.
         epochs: Number of epochs.
         learning_rate: Peak learning rate.
         weight_decay: Weight decay of parameters with two or more axes.
@@ -76,15 +76,15 @@ def run_training_loop(
         warm_up: Fraction of the steps with linear warm-up of the learning rate, in [0, 1).
         ema_decay: Decay of the exponential moving average of the weights (``WeightAverage``), in
             [0, 1). At the end, the average replaces the weights. If 0, the weights of the last step
-            are kept. Parameters of the source are not averaged.
-        seed: Seed of the random numbers of ``source``: the image order and, if any, the
-            augmentation.
+            remain. Parameters of the source are not averaged.
+        seed: Seed of the random numbers of ``source``: the order of the images, and the
+            augmentation if there is one.
         checkpoint: Checkpoint from which an interrupted run resumes. The checkpoint is saved after
             each epoch and after every hundredth step of an epoch.
         progress: Function called after each epoch with the number of finished epochs and the total
             number of epochs.
-        processes: Processes that train together, each with its part of each batch; the first one
-            saves checkpoints and reports progress. If None, there is one process.
+        processes: Processes that train together, each with its part of each batch. The first
+            process saves checkpoints and reports progress. If None, there is one process.
 
     Returns:
         Loss and penalty of each epoch.
@@ -108,7 +108,7 @@ def run_training_loop(
         "optimizer": torch_optimizer,
         "schedule": schedule,
         "epoch_progress": epoch_progress,
-        "random_generator": torch.default_generator,  # of dropout and the like, on a CPU
+        "random_generator": torch.default_generator,  # used by dropout on a CPU
     }
     state |= {"source": updating_source} if updating_source else {}
     state |= {"weight_average": average} if average else {}
@@ -174,7 +174,7 @@ class _TrainingLoopEpoch:
         if not count:
             raise DataError(
                 "At least one image with a known target must be decoded in an epoch; the decoding "
-                "processes of all were killed. Free memory, or use smaller images."
+                "processes of all images were killed. Free memory, or use smaller images."
             )
         self._reset(generator)
         return EpochResult(loss / count, penalty / count)
@@ -203,7 +203,7 @@ def _check_training_loop_losses(history: list[EpochResult]) -> None:
 def _training_loop_batches(
     source: BatchSource, generator: torch.Generator, skip: int, processes: TrainingProcesses
 ) -> Generator[Batch]:
-    """Return the batches of an epoch; with several processes, the part of this process."""
+    """Return the batches of an epoch, or the parts of this process if there are several."""
     if processes.exchanges:
         return source.batches(generator, skip, processes.part)
     return source.batches(generator, skip)
@@ -212,8 +212,8 @@ def _training_loop_batches(
 def _group_training_loop_batches(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
     """Yield the batches in groups of ``size``; the last group may be smaller.
 
-    Batches without images are left out of their groups, except parts of batches, which can have
-    images in another process.
+    Batches without images are removed from their groups, except parts of batches, because the batch
+    can have images in another process.
     """
     while group := list(islice(batches, size)):
         yield [batch for batch in group if batch.is_part or len(batch.targets)]

@@ -1,4 +1,4 @@
-"""Training objective: a loss, regularizers, and the additional losses of a method."""
+"""Compute the training objective: a loss, regularizers, and additional losses of a method."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,8 +57,8 @@ class Objective:
         texts: Unit vectors of length d of the c label texts, ``(c, d)``, for regularizers that use
             label texts.
         prompts: Trained method with learned prompts in the text tower, for regularizers that use
-            its text vectors.
-        frozen_words: Words for regularizers that compare other words than the labels.
+            the text vectors of the prompts.
+        frozen_words: Words for regularizers that compare words other than the labels.
         method: Trained method with additional losses, which are added to the regularizers.
     """
 
@@ -72,7 +72,7 @@ class Objective:
 
     @property
     def is_mean_over_known(self) -> bool:
-        """Whether the objective is the mean of a loss over known targets, without other terms."""
+        """Return whether the objective is only the mean of a loss over known targets."""
         is_mean = getattr(self.loss, "func", None) is _mean_of_objective_elements
         return is_mean and not self.regularizers and self.method is None
 
@@ -93,7 +93,7 @@ class Objective:
         return loss, torch.stack(penalties).sum() if penalties else None
 
     def _step(self, scores: Tensor, batch: Batch) -> TrainingStep:
-        """Return the training step for the regularizers; in pairs, the captions are the texts."""
+        """Return the training step for the regularizers; the texts of pairs are the captions."""
         pooled = batch.features.pooled  # empty if an encoder is trained from pixels
         return TrainingStep(
             scores=scores,

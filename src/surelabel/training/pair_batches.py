@@ -1,4 +1,4 @@
-"""Training batches of pairs of images and captions, with frozen features in memory."""
+"""Compute training batches of image-caption pairs with frozen features in memory."""
 
 from collections.abc import Generator
 
@@ -16,17 +16,17 @@ from surelabel.training.feature_batches import select_feature_batch_rows
 class PairBatches:
     """Batch source of captions with their images, shuffled in each epoch.
 
-    A batch contains some captions and, row by row, their images. The target of an image and a
-    caption is 1 if the caption describes the image, so two captions of one image in a batch have
-    four positive targets. All targets are known.
+    A batch contains some captions and the image of each caption, in the order of the captions. The
+    target of an image and a caption is 1 if the caption describes the image. Therefore, two
+    captions of one image in a batch have four positive targets. All targets are known.
 
     Args:
         images: Features of n images.
         texts: Features of u different texts.
         image_rows: Row of the image of each caption, ``(s,)``.
         text_rows: Row of the text of each caption, ``(s,)``; captions can be equal.
-        batch_size: Number of captions per batch, at least 2. If one caption remains, it belongs to
-            the last batch, because a caption alone has no negative target.
+        batch_size: Number of captions per batch, at least 2. If one caption remains, it is added
+            to the last batch, because a batch of one caption has no negative target.
 
     Raises:
         InputError: If all captions have the same image.
@@ -52,7 +52,7 @@ class PairBatches:
         self._batch_size = max(batch_size, 2)
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return no parameters: the targets are constant."""
+        """Return an empty list, because the targets are constant."""
         return []
 
     def batches(
@@ -60,7 +60,7 @@ class PairBatches:
     ) -> Generator[Batch]:
         """Yield the batches of one epoch in random order, except the first ``skip`` batches.
 
-        A part of a batch has some of its images and all its captions.
+        A part of a batch contains some images and all captions of the batch.
         """
         order = torch.randperm(len(self._image_rows), generator=generator)
         starts = torch.arange(len(self)) * self._batch_size

@@ -1,4 +1,4 @@
-"""Linear heads with an L2 penalty, whose strength is chosen for each label by cross-validation."""
+"""Fit linear heads with an L2 penalty, whose strength is selected by cross-validation."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from surelabel.training.column_lbfgs import minimize_columns
 from surelabel.training.objective import ElementLoss
 
 PENALTIES = tuple(10.0 ** (step / 3) for step in range(6, -13, -1))  # 100, 46.4, 21.5 … 0.0001
-PATIENCE = 2  # penalties after the best one, after which a label tries no weaker penalty
-TOLERANCE = 1e-3  # length of the gradient, relative to that of the heads without weights
-SELECTION_TOLERANCE = 1e-2  # the same while penalties are compared
+PATIENCE = 2  # number of penalties without a lower loss after which the search for a label ends
+TOLERANCE = 1e-3  # norm of the gradient, relative to the gradient of heads without weights
+SELECTION_TOLERANCE = 1e-2  # relative norm of the gradient while penalties are compared
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def fit_linear_heads(
     loss: ElementLoss,
     link: Link,
 ) -> LinearHeads:
-    """Return the linear heads with the lowest penalized loss, which is computed to convergence.
+    """Return the linear heads with the lowest penalized loss, which is minimized to convergence.
 
         sum over known targets of label c: loss(w_c · x + b_c, target) + penalty_c / 2 · |w_c|²
 
@@ -50,8 +50,8 @@ def fit_linear_heads(
         vectors: Vectors of n images, ``(n, d)``, whose mean is about 0.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
-        penalties: Penalty of each label, ``(c,)``, above 0; 1 / C of logistic regression in
-            scikit-learn.
+        penalties: Penalty of each label, ``(c,)``, above 0. A penalty corresponds to 1 / C of
+            logistic regression in scikit-learn.
         loss: Loss of each score and target, an entry of ``LOSSES``.
         link: Link of the loss.
 
@@ -86,7 +86,7 @@ def select_penalties(
     loss: ElementLoss,
     link: Link,
 ) -> Tensor:
-    """Return the penalty of each label with the lowest loss on the other folds, ``(c,)``.
+    """Return the penalty of each label with the lowest cross-validated loss, ``(c,)``.
 
     The heads of all folds and labels are fitted at once. The penalties decrease, and each fit
     starts at the solution of the previous penalty. If penalties have equal losses, the largest is
@@ -106,7 +106,7 @@ def select_penalties(
     """
     n_labels, folds = targets.shape[1], int(fold.max()) + 1
     is_held_out = fold[:, None] == torch.arange(folds)  # (n, folds)
-    labels = torch.arange(n_labels)  # that try weaker penalties
+    labels = torch.arange(n_labels)  # labels whose search for a weaker penalty continues
     best, losses = torch.full((n_labels,), PENALTIES[0]), torch.full((n_labels,), torch.inf)
     n_worse, parameters = torch.zeros(n_labels), None
     for penalty in PENALTIES:
@@ -130,10 +130,10 @@ def select_penalties(
 
 
 class _PenalizedProblem:
-    """Penalized losses of k heads, one per column of the targets, and their minimization.
+    """Minimization problem of the penalized losses of k heads, one per column of the targets.
 
     Attributes:
-        start: Heads without weights, ``(d + 1, k)``; the last row contains the biases.
+        start: Heads with weights of 0, ``(d + 1, k)``. The last row contains the biases.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class _PenalizedProblem:
         self.start = vectors.new_zeros(vectors.shape[1] + 1, targets.shape[1])
         self.start[-1] = link.scores(((n_positives + 0.5) / (n_known - n_positives + 0.5)).log())
         self._columns = columns = torch.arange(targets.shape[1])
-        self._slices = self._targets, self._known  # of the last columns
+        self._slices = self._targets, self._known  # of the previous columns
         _, gradients = self._value_and_gradient(self.start, columns, columns * 0.0)
         self._gradient_scale = gradients.norm(dim=0)
 

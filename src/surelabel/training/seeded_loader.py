@@ -1,4 +1,4 @@
-"""Shuffled batches of items that worker processes compute with one random seed per item."""
+"""Load shuffled batches of items, which worker processes compute with one random seed per item."""
 
 import math
 import os
@@ -22,12 +22,13 @@ class SeededLoader(Generic[Item]):
     """Loader of one item per image, in random order, with one random seed per item.
 
     If the worker processes of an item are killed, for example because the memory is exhausted, the
-    item is computed once more, and then left out of its batch. The other batches are not changed.
-    The next epoch tries the item again, so an epoch does not depend on previous epochs.
+    item is computed a second time. If the processes are killed again, the item is removed from its
+    batch. The other batches are not changed. The item is computed again in the next epoch, so that
+    an epoch does not depend on previous epochs.
 
     Args:
-        load_item: Function of a row number and a seed that decodes images and returns an item. An
-            item can be pickled and contains no tensors.
+        load_item: Function of a row number and a seed that decodes images and returns an item. The
+            item must be picklable and must not contain tensors.
         paths_of_item: Function of a row number and a seed that returns the paths of the images that
             ``load_item`` decodes.
         n_items: Number of items of an epoch.
@@ -58,8 +59,8 @@ class SeededLoader(Generic[Item]):
 
         Each batch has a flag that states whether it is only the part of one of several processes.
         The order and the seeds are sampled from ``generator`` before the first batch is computed.
-        A batch is empty if all its items are left out. The first time that an item of an image is
-        left out, a warning names the image.
+        A batch is empty if all its items are removed. A warning with the path of the image is
+        issued when an item of the image is removed for the first time.
         """
         order = torch.randperm(self._n_items, generator=generator).tolist()
         seeds = torch.randint(2**62, (self._n_items,), generator=generator).tolist()

@@ -1,4 +1,4 @@
-"""Number of training images of a forward pass, from the free memory of a GPU."""
+"""Compute the number of training images in a forward pass from the free memory of a GPU."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +15,7 @@ from surelabel.features.gpu_memory import (
 from surelabel.training.batches import Batch
 from surelabel.training.training_processes import select_training_batch_rows
 
-STATES_PER_PARAMETER = 2  # of AdamW, which its first step allocates
+STATES_PER_PARAMETER = 2  # tensors that the first step of AdamW allocates for each parameter
 
 
 def images_of_free_gpu_memory(
@@ -27,8 +27,8 @@ def images_of_free_gpu_memory(
     """Return the number of images of a batch that fit into the free memory of a GPU.
 
     The memory of forward and backward passes of 4 and 8 images is measured. The gradients of the
-    optimizer are deleted. The memory of an optimizer without state is reserved. A batch with fewer
-    than 8 images is assumed to fit.
+    parameters are deleted. If the optimizer has no state yet, the memory of the state is subtracted
+    from the free memory. A batch with fewer than 8 images is assumed to fit.
 
     Args:
         forward: Function of a batch that returns its scores.

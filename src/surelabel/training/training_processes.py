@@ -1,11 +1,12 @@
-"""Exchange of batches, scores and gradients between the processes of one training run.
+"""Exchange batches, scores and gradients between the processes of one training run.
 
 Each process computes the scores of its part of a batch. The scores of all parts are gathered, so
-that each process computes the objective of the whole batch; losses and regularizers that compare
-images therefore do not depend on the number of processes. The gradient of the gathered scores flows
-back to the part of the process, multiplied by the number of processes. The mean of the gradients
-over the processes is then the gradient of the whole batch: the scores contribute the sum over the
-parts, and terms without scores, such as those of learned prompts, are equal in all processes.
+that each process computes the objective of the whole batch. Therefore, losses and regularizers that
+compare images do not depend on the number of processes. The gradient of the gathered scores is
+propagated to the part of the process, multiplied by the number of processes. The mean of the
+gradients over the processes is then the gradient of the whole batch: the scores contribute the sum
+over the parts, and terms without scores, such as terms of learned prompts, are equal in all
+processes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,24 +36,24 @@ class TrainingProcesses:
 
     @property
     def part(self) -> BatchPart:
-        """Part of each batch that this process computes."""
+        """Return the part of each batch that this process computes."""
         if self.fabric is None:
             return WHOLE_BATCH
         return BatchPart(self.fabric.global_rank, self.fabric.world_size)
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes checkpoints and reports progress."""
+        """Return whether this process writes checkpoints and reports progress."""
         return self.part.index == 0
 
     @property
     def exchanges(self) -> bool:
-        """Whether there are several processes."""
+        """Return whether there are several processes."""
         return self.part.count > 1
 
     @property
     def device(self) -> torch.device:
-        """Device of this process; the CPU if there is one process without Fabric."""
+        """Return the device of this process, which is the CPU without Fabric."""
         return torch.device("cpu") if self.fabric is None else self.fabric.device
 
     def any(self, value: bool) -> bool:
@@ -68,11 +69,11 @@ class TrainingProcesses:
         return [int(value) for value in self._gather_rows(own, ones).tolist()]
 
     def image_counts(self, batch: Batch) -> list[int]:
-        """Return the number of images of each part; one number if the batch is not divided."""
+        """Return the number of images of each part, or one number if the batch is not divided."""
         return self.gather_numbers(len(batch.targets)) if batch.is_part else [len(batch.targets)]
 
     def gather_batch(self, batch: Batch, counts: Sequence[int]) -> Batch:
-        """Return the batch of all processes, with the inputs of losses and regularizers only.
+        """Return the batch of all processes, without dense features.
 
         Args:
             batch: Batch of this process.
@@ -115,8 +116,9 @@ class TrainingProcesses:
     def forward_pass(self, *key: int) -> Iterator[None]:
         """Use the precision of the device, and separate random numbers for each process.
 
-        With several processes, random numbers of a forward pass, as of dropout, depend on ``key``
-        and on the process only. Those of regularizers stay equal in all processes.
+        With several processes, the random numbers of a forward pass, for example of dropout, depend
+        only on ``key`` and on the process. The random numbers of regularizers are equal in all
+        processes.
         """
         if self.fabric is None:
             yield
@@ -146,7 +148,7 @@ class TrainingProcesses:
 
 
 class _GatheredTrainingScores(torch.autograd.Function):
-    """Scores of all processes; the gradient is that of this process, times their number."""
+    """Scores of all processes, with the gradient for this process times the number of processes."""
 
     @staticmethod
     def forward(
@@ -173,7 +175,7 @@ def features_on_training_device(features: Features, device: torch.device) -> Fea
 
 
 def split_training_batch(batch: Batch, count: int) -> list[Batch]:
-    """Return ``count`` batches, each with some of the images of a batch, and all its captions."""
+    """Divide a batch into ``count`` batches, each with some of its images and all its captions."""
     if count == 1:
         return [batch]
     every_row = torch.arange(len(batch.targets), device=batch.targets.device)

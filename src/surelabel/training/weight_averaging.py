@@ -1,4 +1,4 @@
-"""Exponential moving average of the weights during training."""
+"""Compute the exponential moving average of the weights during training."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class WeightAverage:
                             Σ over s <= t of decay^(t - s)
 
     Here s and t are numbers of optimizer steps, starting at 1. The initial weights are not part of
-    the average; otherwise, they would dominate the average of a short run. Floating-point buffers,
+    the average, because they would dominate the average of a short run. Floating-point buffers,
     such as the running statistics of batch normalization, are averaged as well. Integer buffers and
     frozen parameters are not averaged.
 

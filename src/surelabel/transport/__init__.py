@@ -1,4 +1,4 @@
-"""Optimal-transport solvers: ``transport(cost, rows, columns, *, settings) -> TransportPlan``.
+"""Define optimal-transport solvers ``solver(cost, rows, columns, *, settings) -> TransportPlan``.
 
 A transport plan contains the weight of each region of an image for each label. The cost has the
 shape ``(n, p, c)`` for n images, p regions and c labels. The marginals are the weights of the

@@ -1,4 +1,4 @@
-"""Entropy-regularized optimal transport by Sinkhorn's iteration with Anderson acceleration."""
+"""Solve optimal transport by Sinkhorn's iteration with Anderson acceleration."""
 
 import torch
 from torch import Tensor
@@ -27,8 +27,8 @@ def accelerated_sinkhorn(
     Args:
         cost: Cost of each region for each label, ``(n, p, c)`` for n images, p regions and c
             labels, finite.
-        rows: Weights of the regions, ``(n, p)``, sum 1 in each image.
-        columns: Weights of the labels, ``(n, c)``, sum 1 in each image.
+        rows: Weights of the regions, ``(n, p)``, with sum 1 in each image.
+        columns: Weights of the labels, ``(n, c)``, with sum 1 in each image.
         regularization: Weight of the entropy, > 0, in units of cost.
         tolerance: Total error of the region marginal at which the iteration of an image stops, > 0.
             The total weight of the regions is 1.

@@ -1,4 +1,4 @@
-"""Average pooling over regions as a transport plan."""
+"""Return average pooling over regions as a transport plan."""
 
 from torch import Tensor
 
@@ -11,14 +11,14 @@ def average(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
 
         P_ij = u_i · v_j
 
-    where P is the transport plan, u_i is the weight of region i and v_j is the weight of label j.
-    If all regions have equal weights, the plan is average pooling over the regions.
+    In this formula, P is the transport plan, u_i is the weight of region i and v_j is the weight of
+    label j. If all regions have equal weights, the plan is average pooling over the regions.
 
     Args:
         cost: Cost of each region for each label, ``(n, p, c)`` for n images, p regions and c
             labels, finite. The values have no effect on the plan.
-        rows: Weights of the regions (u), ``(n, p)``, sum 1 in each image.
-        columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
+        rows: Weights of the regions (u), ``(n, p)``, with sum 1 in each image.
+        columns: Weights of the labels (v), ``(n, c)``, with sum 1 in each image.
 
     Returns:
         Transport plan, with exact marginals of regions and labels.

@@ -1,4 +1,4 @@
-"""Bipartite matching, which assigns one region to each label."""
+"""Assign one region to each label by bipartite matching."""
 
 import numpy as np
 import torch
@@ -14,15 +14,15 @@ def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
 
         P_ij = v_j if region i is assigned to label j, otherwise 0
 
-    where P is the transport plan and v_j is the weight of label j. If there are more labels (c)
-    than regions (p), each region is assigned to at most ``ceil(c / p)`` labels.
+    In this formula, P is the transport plan and v_j is the weight of label j. If there are more
+    labels (c) than regions (p), each region is assigned to at most ``ceil(c / p)`` labels.
 
     Args:
         cost: Cost of each region for each label, ``(n, p, c)`` for n images, p regions and c
             labels, finite.
-        rows: Weights of the regions, ``(n, p)``, sum 1 in each image. Regions of weight 0 are
+        rows: Weights of the regions, ``(n, p)``, with sum 1 in each image. Regions of weight 0 are
             excluded; the other weights have no effect.
-        columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
+        columns: Weights of the labels (v), ``(n, c)``, with sum 1 in each image.
 
     Returns:
         Transport plan. The label marginal is exact, and the region marginal is not constrained. The

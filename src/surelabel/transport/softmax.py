@@ -1,4 +1,4 @@
-"""Softmax attention of each label over the regions."""
+"""Compute softmax attention of each label over the regions as a transport plan."""
 
 import torch
 from torch import Tensor
@@ -17,8 +17,8 @@ def softmax(
 
         P_ij = v_j · u_i exp(-C_ij / temperature) / Σ_k u_k exp(-C_kj / temperature)
 
-    where P is the transport plan, C is the cost, u_i is the prior weight of region i and v_j is the
-    weight of label j. Among all plans with the given label weights, P minimizes
+    In this formula, P is the transport plan, C is the cost, u_i is the prior weight of region i and
+    v_j is the weight of label j. Among all plans with the given label weights, P minimizes
     ``Σ_ij C_ij · P_ij + temperature · KL(P || Q)``, where Q_ij = u_i · v_j and KL is the
     Kullback-Leibler divergence. In contrast to ``sinkhorn``, the region marginal is not
     constrained, so a single region may receive the whole weight of all labels.
@@ -26,8 +26,8 @@ def softmax(
     Args:
         cost: Cost of each region for each label (C), ``(n, p, c)`` for n images, p regions and c
             labels, finite.
-        rows: Prior weights of the regions (u), ``(n, p)``, sum 1 in each image.
-        columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
+        rows: Prior weights of the regions (u), ``(n, p)``, with sum 1 in each image.
+        columns: Weights of the labels (v), ``(n, c)``, with sum 1 in each image.
         temperature: Temperature of the softmax, > 0, in units of cost.
 
     Returns:

@@ -1,9 +1,10 @@
-"""Views: parts of an image that are encoded separately, and fusion of their scores.
+"""Define views, which are separately encoded parts of an image, and the fusion of their scores.
 
-``FUSIONS``: ``fusion(global_scores (n c), view_scores (n t c), *, settings) -> (n c)`` for n
-images, t views of each image and c labels. To add a fusion, write its function in ``fusions.py``
-and add one line to ``FUSIONS``. The two fusions with a maximum expect log-odds;
-``mean_of_centred`` and ``mean_of_standardized`` expect cosines.
+The entries of ``FUSIONS`` are functions
+``fusion(global_scores (n c), view_scores (n t c), *, settings) -> (n c)`` for n images, t views of
+each image and c labels. To add a fusion, write its function in ``fusions.py`` and add one line to
+``FUSIONS``. The two fusions with a maximum expect log-odds; ``mean_of_centred`` and
+``mean_of_standardized`` expect cosines.
 """
 
 from surelabel.views.boxes import Box, crop_and_resize_box

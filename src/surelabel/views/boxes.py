@@ -1,4 +1,4 @@
-"""Boxes: rectangles of whole pixels, or of whole cells of a feature map."""
+"""Define boxes, which are rectangles of whole pixels or of whole cells of a feature map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from surelabel.errors import InputError
 
 @dataclass(frozen=True)
 class Box:
-    """Position and size of a view; columns and rows are counted from 0 at the top left.
+    """Store position and size of a view; columns and rows are counted from 0 at the top left.
 
     Attributes:
         left: First column.
@@ -33,8 +33,8 @@ def crop_and_resize_box(image: Image.Image, box: Box, *, size: tuple[int, int]) 
     Args:
         image: Upright image in RGB.
         box: Box in pixels of the image.
-        size: Width and height of the result in pixels. If its aspect ratio differs from the aspect
-            ratio of the box, the result is distorted.
+        size: Width and height of the result in pixels. If the aspect ratio of ``size`` differs from
+            that of the box, the result is distorted.
 
     Returns:
         A new image, resized with bicubic interpolation and antialiasing, and mirrored horizontally

@@ -1,4 +1,4 @@
-"""Random crops: small parts of an image, used to recognize objects beside the main object."""
+"""Sample random crops, small parts of an image that show objects beside the main object."""
 
 import math
 
@@ -47,9 +47,9 @@ def random_crop_boxes(
         The paper only states that rho is in (0, 1). The defaults of ``area``, ``aspect`` and
         ``flip`` are from the authors' code, which samples 30 crops. If a sampled box fits into the
         image, it equals the box of torchvision's RandomResizedCrop for equal random numbers. In a
-        very elongated or tiny image, a sampled box may not fit. Its sides are then clipped to the
-        range from 1 to the image side, and its position is random. In contrast, torchvision samples
-        up to ten boxes and then uses the center of the image.
+        very elongated or tiny image, a sampled box may not fit. The sides of such a box are clipped
+        to the range from 1 to the image side, and its position is random. In contrast, torchvision
+        samples up to ten boxes and then uses the center of the image.
 
     Example:
         >>> random_crop_boxes((100, 80), 1, generator=torch.Generator().manual_seed(0))

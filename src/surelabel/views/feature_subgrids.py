@@ -1,4 +1,4 @@
-"""Vectors of sub-grids of an image, pooled from the feature map of a single forward pass."""
+"""Pool vectors of sub-grids of an image from the feature map of a single forward pass."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fusions: rules that combine image scores and view scores, separately for each label.
+"""Define fusions, which combine image scores and view scores separately for each label.
 
 Views are tiles, crops, sub-grids or single patches. Image scores have the shape ``(n, c)`` and view
 scores ``(n, t, c)``, for n images, t views of each image and c labels.
@@ -43,10 +43,9 @@ def max_fusion_with_margin(
         TailorCLIP, arXiv:2606.11626, section 3.2, eq. 7.
 
     Differs:
-        Log-odds of a clipped softmax lie in an interval of width 27, so that a margin of 0.1 has
-        little effect.
-        On VOC2012 train with RN50x64 and 3 by 3 tiles, the mAP in percent is 0.02 lower than
-        without a margin.
+        Log-odds of a clipped softmax are in an interval of width 27, so that a margin of 0.1 has
+        little effect. On VOC2012 train with RN50x64 and 3 by 3 tiles, the mAP in percent is 0.02
+        lower than without a margin.
 
     Example:
         >>> image, view = torch.tensor([[2.0, -3.0, -1.0]]), torch.tensor([[[1.0, 0.0, -0.95]]])

@@ -1,4 +1,4 @@
-"""Relative scores: scores of a label, relative to the scores of all labels for the same image."""
+"""Compute scores of a label relative to the scores of all labels for the same image."""
 
 import math
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from surelabel.errors import InputError
 
-MIN_LABELS = 3  # with two labels, relative scores contain only which of them is larger
+MIN_LABELS = 3  # with two labels, relative scores only show which score is larger
 
 
 def center_relative_scores(scores: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Sewing of TailorCLIP: paste resized images onto another image, and merge the labels of all.
+"""Paste resized images onto another image, and merge their labels (sewing of TailorCLIP).
 
 The *canvas* is the image onto which other images, the *overlays*, are pasted. Sewing has four
 steps:
@@ -38,7 +38,8 @@ def sewing_overlay_count_probabilities(
     Args:
         max_overlays: Largest number of overlays (L), >= 1.
         overlay_probability: Probability p in [0, 1]. In the variant "code", p is the probability
-            that no further overlay follows; in the variant "paper", that a further overlay follows.
+            that no further overlay follows; in the variant "paper", p is the probability that a
+            further overlay follows.
         variant: "code" for the rule of the authors' code, "paper" for the rule of the paper.
 
     Returns:
@@ -189,7 +190,7 @@ def sample_sewing_overlay_boxes(
         generator: Random number generator.
         overlay_scale: Upper limit of ``scale`` (q in TailorCLIP), in (0, 1].
         max_overlays: Largest number of overlays (L in TailorCLIP), >= 1. Only the variant "paper"
-            uses it.
+            uses this setting.
         variant: "code" for the rule of the authors' code, "paper" for the rule of the paper.
 
     Returns:
@@ -263,8 +264,8 @@ def paste_sewing_overlays(
 def blend_labels_of_sewing(logits: Tensor, rows: Sequence[Sequence[int]]) -> Tensor:
     """Return, for each canvas and label, the maximum log-odds over the images on the canvas.
 
-    The gradient flows to the image with the maximum. If several images share the maximum, each
-    receives an equal part of the gradient.
+    The gradient is propagated to the image with the maximum. If several images share the maximum,
+    each receives an equal part of the gradient.
 
     Args:
         logits: Log-odds of all images, ``(n, c)``, for n images and c labels.

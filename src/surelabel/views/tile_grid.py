@@ -1,4 +1,4 @@
-"""Regular grid of tiles: deterministic views, which can be cached."""
+"""Divide an image into a regular grid of tiles, which are deterministic and can be cached."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""View layouts: rules that select the parts of an image to crop and encode separately."""
+"""Define view layouts, which select the parts of an image to crop and encode separately."""
 
 import hashlib
 import math
@@ -17,7 +17,7 @@ MIN_ASPECT = 3 / 4  # smallest width divided by height of a random crop
 
 
 class ViewLayout(Protocol):
-    """Interface of a rule that selects the views of an image.
+    """Define the interface of a rule that selects the views of an image.
 
     Attributes:
         name: Part of the key in the feature cache. Layouts with equal names return equal boxes for
@@ -42,7 +42,7 @@ class ViewLayout(Protocol):
 
 @dataclass(frozen=True)
 class TileLayout:
-    """Regular grid of tiles; see :func:`tile_grid_boxes`.
+    """Select the tiles of a regular grid; see :func:`tile_grid_boxes`.
 
     Attributes:
         rows: Number of tile rows, at least 1.
@@ -86,7 +86,7 @@ class TileLayout:
 
 @dataclass(frozen=True)
 class CropLayout:
-    """Random crops, with equal boxes for equal images; see :func:`random_crop_boxes`.
+    """Select random crops, with equal boxes for equal images; see :func:`random_crop_boxes`.
 
     Each box depends only on the image, ``seed``, ``area`` and the index of the crop, so that crops
     5 to 9 can be added to crops 0 to 4.
@@ -153,7 +153,7 @@ class CropLayout:
 
 @dataclass(frozen=True)
 class RegionLayout:
-    """Layout with given regions, measured as fractions of the width and height of the image.
+    """Select given regions, measured as fractions of the width and height of the image.
 
     Attributes:
         regions: Left, top, right and bottom edge of each region, in [0, 1].

@@ -1,4 +1,4 @@
-"""Vectors of whole images, followed by those of their views."""
+"""Concatenate the vectors of whole images and of their views."""
 
 import torch
 from torch import Tensor

@@ -56,7 +56,7 @@ def test_an_advantage_in_all_metrics_is_one_sentence(results):
     sentences = list(supervised_conclusions(replace(results, differences=differences)))
     assert sentences[0] == (
         "With 6 and 12 images, multiple_instance_tiles has a higher mAP, a higher Brier skill and "
-        "a lower log loss than linear. All intervals exclude 0."
+        "a lower log loss than linear. All 95 % intervals of these three differences exclude 0."
     )
     worse = replace(differences[0], metrics=better | {"log_loss": better["brier_skill"]})
     mixed = replace(results, differences=(worse, *differences[1:]))

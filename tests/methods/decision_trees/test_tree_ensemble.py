@@ -82,7 +82,7 @@ def put(position, value):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("left", put(0, -7), "each child must lie after its parent"),
+        ("left", put(0, -7), "each child must have a larger number than its parent"),
         ("feature", put(0, 3), "features of the nodes must be in 0 to 2"),
         ("threshold", put(0, float("nan")), "thresholds must be numbers"),
         ("values", put(0, float("inf")), "values of leaves must be finite"),

@@ -95,11 +95,11 @@ def test_the_nodes_of_fitted_trees_are_valid():
 @pytest.mark.parametrize(
     ("array", "position", "value", "message"),
     [
-        ("left", 0, 0, "each child must lie after its parent"),
-        ("right", 0, -5, "each child must lie after its parent"),
-        ("left", 0, 2**30, "each child must lie after its parent"),
-        ("right", 0, -1, "each child must lie after its parent"),
-        ("left", 0, -2, "each child must lie after its parent"),
+        ("left", 0, 0, "each child must have a larger number than its parent"),
+        ("right", 0, -5, "each child must have a larger number than its parent"),
+        ("left", 0, 2**30, "each child must have a larger number than its parent"),
+        ("right", 0, -1, "each child must have a larger number than its parent"),
+        ("left", 0, -2, "each child must have a larger number than its parent"),
         ("right", 2, 3, "a leaf must have no child"),
         ("feature", 0, 4, "features of the nodes must be in 0 to 3"),
         ("feature", -1, -1, "features of the nodes must be in 0 to 3"),

@@ -34,5 +34,5 @@ def test_other_labels_keep_the_parameters_of_the_labels_of_the_fit():
 
 
 def test_labels_of_another_number_than_the_parameters_are_refused():
-    with pytest.raises(DataError, match="as many as their parameters, 2; got 1"):
+    with pytest.raises(DataError, match="have 2 labels, one for each row of parameters; got 1"):
         learned(["cat", "dog"], [True, True]).use_fit_labels(["cat"])

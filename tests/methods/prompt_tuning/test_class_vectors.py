@@ -35,7 +35,7 @@ def test_the_vectors_are_trained_also_beside_other_labels():
 
 
 def test_another_number_of_labels_than_vectors_is_refused():
-    with pytest.raises(DataError, match="as many as their vectors, 2; got 1"):
+    with pytest.raises(DataError, match="must have 2 labels, one for each learned vector; got 1"):
         loaded(["cow"], fit_names=["lion"])
 
 

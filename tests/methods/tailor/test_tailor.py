@@ -169,11 +169,13 @@ def test_positions_of_a_larger_image_keep_the_class_row_first():
         ({"reduction": -1}, "reduction must be a whole number, 1 or more; got -1"),
         (
             {"dropout": 1.0},
-            r"dropout must be in \[0, 1\) and decoder_learning_rate_scale 0 or more; got 1.0",
+            r"dropout must be in \[0, 1\) and decoder_learning_rate_scale 0 or more; "
+            "got dropout=1.0",
         ),
         (
             {"decoder_learning_rate_scale": -1.0},
-            r"decoder_learning_rate_scale 0 or more; got 0.1 and -1.0",
+            "decoder_learning_rate_scale 0 or more; "
+            "got dropout=0.1, decoder_learning_rate_scale=-1.0",
         ),
     ],
 )

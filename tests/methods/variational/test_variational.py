@@ -155,7 +155,7 @@ def test_noise_inflation_is_reported_when_training_ends():
         method.posterior.log_variance_heads.bias.fill_(8.0)
     source = PairBatches(IMAGES, TEXTS, torch.arange(6), torch.arange(6), batch_size=6)
     objective = Objective(objective_mean_over_known(binary), method=method)
-    with pytest.warns(UserWarning, match="which indicates noise inflation"):
+    with pytest.warns(UserWarning, match="Training indicates noise inflation"):
         run_training_loop(method, source, objective=objective, epochs=210, learning_rate=1e-6)
 
 
@@ -294,9 +294,7 @@ def test_without_labels_trained_blocks_give_no_scores(encoder, pixels):
 def test_features_without_tokens_are_refused_with_trained_blocks(encoder, pixels):
     method = trained_method(encoder)
     images, texts = block_features(method, encoder, pixels)
-    with pytest.raises(
-        ConfigError, match=r"need the tokens in front of them, features\.layers\[-2\]"
-    ):
+    with pytest.raises(ConfigError, match=r"need their input tokens, features\.layers\[-2\]"):
         method.pair_scores(Features(images.pooled), texts)
     with pytest.raises(ConfigError, match=r"set method\.trained_blocks=0"):
         method.pair_scores(images, replace(texts, layers=None))

@@ -30,8 +30,8 @@ METRIC_TITLES = {
     VIOLATIONS: "violations@10",
 }
 INTRODUCTION = (
-    "How well do different ways answer `a & !b`: images with label a and without label b? "
-    "`surelabel bench negation` writes this page."
+    "This page compares eight scores for the query `a & !b`, which selects images with label a and "
+    "without label b. `surelabel bench negation` writes this page."
 )
 COMMAND = """```sh
 surelabel bench negation           # both embedded encoders; about 20 minutes, resumable
@@ -39,92 +39,95 @@ surelabel bench negation --quick   # bundled images and one encoder; less than a
 ```"""
 IMAGES = (
     "**Images**: {dataset}, {validation:,} validation and {test:,} test images with {labels} "
-    "labels. The images are generated, so the figures do not transfer to photographs."
+    "labels. The images are generated, so the results do not apply to photographs."
 )
 QUERIES = (
     "**Queries**: all ordered pairs (a, b) of labels with at least {min_relevant} relevant images "
     "(a positive, b negative) and at least {min_both} images with both labels. There are {queries} "
-    "on the test images, with {least} to {most} relevant images (median {median}), and "
-    "{validation} on the validation images. On average, {share} % of the test images with a also "
-    "have b. {small} test queries have fewer than 10 relevant images."
+    "queries on the test images, with {least} to {most} relevant images (median {median}), and "
+    "{validation} queries on the validation images. On average, {share} % of the test images with "
+    "label a also have label b. {small} test queries have fewer than 10 relevant images."
 )
 METRICS = (
-    "**Metrics** are means over the test queries: average precision (AP), share of relevant images "
-    "among the first 5 and 10 hits (P@5, P@10), and share of the first 10 hits that violate the "
-    "exclusion because b is positive (violations@10)."
+    "**Metrics** are means over the test queries. They are the average precision (AP), the "
+    "fraction of relevant images among the first 5 and 10 hits (P@5, P@10), and the fraction of "
+    "the first 10 hits that violate the exclusion because b is positive (violations@10)."
 )
 INTERVALS = (
     "**Intervals** are 95 % bootstrap intervals over the test images, with {resamples:,} resamples "
-    "and seed {seed}. Images are resampled, not queries: queries share labels and images, and are "
-    "therefore dependent. The intervals hold for these labels. Differences from row 1 are computed "
-    "on the same resamples. A query without a relevant image in a resample is left out of this "
-    "resample ({undefined:.2f} of {queries} queries on average). No metric is undefined on the "
-    "original images."
+    "and seed {seed}. Queries are not resampled, because they share labels and images and are "
+    "therefore dependent. The intervals hold only for the labels of this dataset. Differences from "
+    "row 1 are computed on the same resamples. A query without a relevant image in a resample is "
+    "left out of this resample ({undefined:.2f} of {queries} queries on average). No metric is "
+    "undefined on the original images."
 )
 SELECTION = (
-    "**Selection**: settings of rows {rows} have the highest mean AP on the validation queries; "
-    "rows 1 to 5 have no selected setting. The calibrator of rows 1 and 4 is fitted on the "
-    "validation images. Test images are used only for the measurements."
+    "**Selection**: the settings of rows {rows} have the highest mean AP on the validation "
+    "queries. Rows 1 to 5 have no selected settings. The calibrator of rows 1 and 4 is fitted on "
+    "the validation images. Test images are used only for the measurements."
 )
-ROWS_HEADING = "The score of an image with vector x is, for each row:"
+ROWS_HEADING = "The rows have the following scores of an image with vector x:"
 ROW_DESCRIPTIONS = (
     "log p_a + log(1 - p_b), with the probabilities of the zero-shot recognizer after "
     "`Recognizer.calibrate` on the validation images: {calibrations}.",
-    "the same with the calibration that the package contains; no image of this comparison is used.",
-    "the same with p = sigmoid(s), where s is the zero-shot score s_c = τ · cos(x, t_c) - r(x) "
-    "before any calibration. r(x) is the reference term: the log mean exp of τ · cos over the "
-    "reference list of the package.",
+    "the score of row 1 with the calibration that the package contains. No image of this "
+    "comparison is used for this calibration.",
+    "the score of row 1 with p = sigmoid(s), where s is the zero-shot score "
+    "s_c = τ · cos(x, t_c) - r(x) before any calibration. The reference term r(x) is the logarithm "
+    "of the mean of exp(τ · cos) over the reference list of the package.",
     "log p_a of row 1, without b.",
     "cos(x, t_a), without b and without the reference term.",
-    "cosine of x and the vector of one sentence, such as {sentence}.",
-    "cosine of x and the normalized t_a - w · t_b.",
-    "cosine of x and an embedding that gradient steps optimize: towards the texts of a, away from "
-    "those of b, and near the start. The loss is - mean cos(e, p) + v · mean cos(e, n) + "
-    "u/2 · |e - e_0|².",
+    "the cosine of x and the vector of one sentence, such as {sentence}.",
+    "the cosine of x and the normalized t_a - w · t_b.",
+    "the cosine of x and an embedding e that is optimized by gradient descent. The loss is "
+    "- mean cos(e, p) + v · mean cos(e, n) + u/2 · |e - e_0|². Here, p are the text vectors of a, "
+    "n are the text vectors of b, and e_0 is the embedding at the start.",
 )
 REFERENCE_NOTE = (
-    "Rows {rows} may also subtract r(x) / τ from the cosine; the selection decides. Without this "
-    "choice, they would differ from rows 1 to 4 in more than the query."
+    "In rows {rows}, a selected setting determines whether r(x) / τ is subtracted from the cosine. "
+    "Without this setting, these rows would differ from rows 1 to 4 in more than the query."
 )
 OPTIMIZATION_NOTE = (
-    "Row {row} follows the idea of DEO (Lee et al., 2026, arXiv:2603.09185). Loss, optimizer, "
-    "steps and weights are ours, and there is no language model, because the parts of the query "
-    "are given. The row is no reproduction of the paper and says nothing about its results. With "
-    "this loss, the embedding remains in the span of the start and the texts of a and b, as in row "
-    "{arithmetic}."
+    "Row {row} follows the idea of DEO (Lee et al., 2026, arXiv:2603.09185). The loss, the "
+    "optimizer, the steps and the weights are ours. A language model is not used, because the "
+    "parts of the query are given. Row {row} does not reproduce the paper, so its values neither "
+    "confirm nor contradict the published results. With this loss, the embedding remains in the "
+    "span of the start and the texts of a and b, as in row {arithmetic}."
 )
 UNTRAINED = (
     "The training texts of {encoders} do not contain the words {words}. The sentence row therefore "
-    "measures text encoders that have no trained tokens for exclusion. It is no evidence on text "
-    "encoders that were trained with such words."
+    "measures text encoders that have no trained tokens for exclusion. The row does not measure "
+    "text encoders that were trained with these words."
 )
 RESULTS_NOTE = (
-    "Values are in percent and differences in percentage points. **Bold**: the interval of the "
-    "difference excludes 0. AP, P@5 and P@10: higher is better; violations@10: lower is better. "
-    "With this many differences, some intervals exclude 0 by chance."
+    "Values are in percent and differences in percentage points. A difference is **bold** if its "
+    "interval excludes 0. Higher values of AP, P@5 and P@10 are better, and lower values of "
+    "violations@10 are better. With this many differences, some intervals exclude 0 by chance."
 )
 INDEPENDENCE = (
     "The probability of a formula is the product of the probabilities of its literals, p for a "
-    "wanted and 1 - p for an unwanted label. This is correct if labels are independent given the "
-    "log-odds of the recognizer, and each probability is calibrated given all of them. The tables "
-    "show the joint error of both assumptions for the recognizer of row 1 on the test images. The "
-    "rows with one literal show the error without a product."
+    "wanted and 1 - p for an unwanted label. The product is correct under two assumptions: the "
+    "labels are independent given the log-odds of the recognizer, and each probability is "
+    "calibrated given the log-odds of all labels. The tables show the joint error of both "
+    "assumptions for the recognizer of row 1 on the test images. The rows with one literal show "
+    "the error without a product."
 )
 CONJUNCTIONS = (
-    "Conjunctions are sampled from validation images: wanted labels from the labels of an image, "
-    "unwanted labels with probability proportional to their co-occurrence with the first wanted "
-    "label. Labels that occur together are therefore sampled more often than other combinations. "
-    "Repeated conjunctions are left out. *Unfulfilled* conjunctions have no relevant test "
-    "image. Mean probability, relevance rate, their difference and the expected calibration error "
-    "(ECE, 15 bins, over all pairs of conjunction and image; noise floor in brackets) are in "
-    "percent. The ratio is mean probability divided by relevance rate; it is not defined without a "
-    "relevant image."
+    "Conjunctions are sampled from validation images. Wanted labels are sampled from the labels of "
+    "an image, and unwanted labels with probability proportional to their co-occurrence with the "
+    "first wanted label. Combinations of labels that co-occur are therefore sampled more often "
+    "than other combinations. Repeated conjunctions are left out. *Unfulfilled* conjunctions have "
+    "no relevant test image. The relevance rate is the fraction of relevant pairs of a conjunction "
+    "and a test image. Mean probability, relevance rate, their difference and the ECE are in "
+    "percent. The expected calibration error (ECE) is computed with 15 bins over all pairs, with "
+    "the noise floor in brackets. The ratio is the mean probability divided by the relevance rate, "
+    "and it is undefined without a relevant image."
 )
 PAIRS = (
     "For each unordered pair of labels, the mean of P(a) P(b) over the test images is compared "
-    "with the share of test images with both labels. Values are means over pairs, in percent of "
-    "the images. The noise floor is the absolute error for targets that are sampled from "
-    "P(a) P(b). *Frequent* pairs have at least {count} validation images with both labels."
+    "with the share of test images with both labels. Values are means over pairs of labels, in "
+    "percent of the images. The noise floor is the absolute error for targets that are sampled "
+    "from P(a) P(b). *Frequent* pairs have at least {count} validation images with both labels."
 )
 
 
@@ -157,7 +160,7 @@ def negation_paragraphs(results: NegationResults) -> Iterator[str]:
     for encoder in results.encoders:
         yield f"### {encoder.name}"
         yield markdown_table_of_rows(encoder.rows, _metric_columns())
-        yield f"Differences from row {_number(QUERY)}:"
+        yield f"The next table has the differences from row {_number(QUERY)}:"
         yield markdown_table_of_rows(
             [row for row in encoder.rows if row.differences], _difference_columns()
         )
@@ -198,14 +201,15 @@ def negation_conclusions(encoder: EncoderResults) -> Iterator[str]:
         }
         relations = [f"{relation} {_rows_text(rows)}" for relation, rows in groups.items() if rows]
         yield (
-            f"**{encoder.name}**: {METRIC_TITLES[metric]} of row {_number(QUERY)} is {value} %: "
-            f"{'; '.join(relations)}."
+            f"**{encoder.name}**: the {METRIC_TITLES[metric]} of row {_number(QUERY)} is {value} "
+            f"%, which is {_clauses(relations)}."
         )
     wanted = next(row for row in encoder.rows if row.key == WANTED)
     yield (
-        f"**{encoder.name}**: of the first 10 hits, "
-        f"{percent_text(wanted.metrics[VIOLATIONS].value)} % violate the exclusion without b in "
-        f"the query, and {percent_text(query.metrics[VIOLATIONS].value)} % with it."
+        f"**{encoder.name}**: without b in the query (row {_number(WANTED)}), "
+        f"{percent_text(wanted.metrics[VIOLATIONS].value)} % of the first 10 hits violate the "
+        f"exclusion. With b (row {_number(QUERY)}), "
+        f"{percent_text(query.metrics[VIOLATIONS].value)} % violate it."
     )
 
 
@@ -217,20 +221,20 @@ def independence_conclusions(encoder: EncoderResults) -> Iterator[str]:
     for with_unwanted in (False, True):
         rows = [row for row in encoder.conjunctions if row.with_unwanted == with_unwanted]
         texts = [
-            f"{row.length} {'literals' if row.length > 1 else 'literal'} "
-            f"{_direction(row.difference)} (ratio {row.ratio.value:.2f})"
+            f"{_direction(row.difference)} with {row.length} "
+            f"{'literals' if row.length > 1 else 'literal'} (ratio {row.ratio.value:.2f})"
             for row in rows
             if row.relevance_rate > 0
         ]
-        kind = "With unwanted labels" if with_unwanted else "Only wanted labels"
+        kind = "with unwanted labels" if with_unwanted else "only wanted labels"
         if texts:
-            yield f"**{encoder.name}**. {kind}, mean probability: {'; '.join(texts)}."
+            yield f"**{encoder.name}**, {kind}: the mean probability is {_clauses(texts)}."
     for pair in encoder.pairs:
         error = interval_cell(pair.signed_error.value, pair.signed_error, format_value=_share)
-        kind = "Frequent pairs" if pair.is_frequent else "All pairs"
+        kind = "frequent pairs" if pair.is_frequent else "all pairs"
         yield (
-            f"**{encoder.name}**. {kind}: P(a) P(b) is {_direction(pair.signed_error)}; its mean "
-            f"signed error is {error} points, and the observed share is "
+            f"**{encoder.name}**, {kind}: P(a) P(b) is {_direction(pair.signed_error)}, with a "
+            f"mean signed error of {error} points and an observed share of "
             f"{percent_text(pair.observed_share, '.2f')} %."
         )
 
@@ -278,24 +282,22 @@ def _untrained_words(results: NegationResults) -> str:
 
 def _validation_note(results: NegationResults) -> str:
     counts = {row: results.encoders[0].selected[row].n_candidates for row in TUNED}
-    text = ", ".join(f"{count} of row {_number(row)}" for row, count in counts.items())
-    fixed = "; ".join(
-        f"{encoder.name}: "
-        + ", ".join(
-            f"row {_number(row)} {percent_text(value)} %"
-            for row, value in encoder.validation_ap.items()
-        )
+    text = _joined([f"{count} settings of row {_number(row)}" for row, count in counts.items()])
+    fixed = " ".join(
+        f"With {encoder.name}, the mean AP on the validation queries is "
+        f"{_joined([percent_text(value) for value in encoder.validation_ap.values()])} % "
+        f"for rows {_joined([str(_number(row)) for row in encoder.validation_ap])}."
         for encoder in results.encoders
     )
     plan = results.plan
     return (
-        f"Compared settings: {text}, including each one with and without the reference term. "
-        "Row 7 compares the "
-        f"weights w = {_values(plan.weights)}. Row 8 compares {_values(plan.steps)} steps, the "
+        f"The selection compares {text}, counting each setting with and without the reference "
+        f"term. Row 7 compares the weights w = {_values(plan.weights)}. "
+        f"Row 8 compares {_values(plan.steps)} steps, the "
         f"weights v = {_values(plan.negative_weights)} and u = {_values(plan.start_weights)}, and "
-        "two starts: the vector of the label and the sentence of row 6. Mean AP on validation "
-        f"queries of rows without selected settings: {fixed}. Row 1 is left out, because its "
-        "calibrator was fitted on these images."
+        f"two starts: the vector of the label and the sentence of row 6. {fixed} These rows have "
+        "no selected settings. Row 1 is left out, because its calibrator was fitted on the "
+        "validation images."
     )
 
 
@@ -402,6 +404,11 @@ def _rows_text(rows: Sequence[NegationRow]) -> str:
 def _joined(texts: Sequence[str]) -> str:
     """Return texts as a list in a sentence: ``1, 2 and 3``."""
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def _clauses(texts: Sequence[str]) -> str:
+    """Return clauses in a sentence, with a comma before ``and``."""
+    return ", and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _values(values: Sequence[float]) -> str:

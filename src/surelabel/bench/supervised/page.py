@@ -48,9 +48,9 @@ DIFFERENCES = (
 DEMAND = (
     "The table has the number of labelled images at which the mean mAP reaches a value, "
     "interpolated linearly in the logarithm of the number. The parentheses contain the numbers at "
-    "which the upper and the lower end of the interval over seeds reach the value. ≤ {least:,} "
-    "means that the smallest measured number reaches the value. – means that no measured number "
-    "reaches it."
+    "which the upper and the lower end of the interval over seeds reach the value. The entry "
+    "≤ {least:,} means that the smallest measured number reaches the value. The entry – means that "
+    "no measured number reaches the value."
 )
 
 
@@ -72,8 +72,8 @@ def supervised_setup(results: SupervisedResults) -> Iterator[str]:
     plan, (n_train, n_test) = results.plan, results.images
     yield (
         f"Labelled images are sampled from {n_train:,} training images; {n_test:,} test images "
-        f"with {results.labels} labels are only used for the evaluation. A recognizer is fitted "
-        "and calibrated on the same labelled images, and no other label is used. Its "
+        f"with {results.labels} labels are used only for the evaluation. A recognizer is fitted "
+        "and calibrated on the same labelled images, and no other annotations are used. Its "
         f"calibrator, `{CALIBRATOR}`, is fitted on out-of-fold scores of {plan.folds} folds. "
         "Label-free methods "
         f"({', '.join(m for m in LABEL_FREE_METHODS if m in plan.methods)}) are only calibrated on "
@@ -119,7 +119,8 @@ def _comparison_sentences(
     if all(counts[metric] == {better: all_counts} for metric, better in BETTER.items()):
         yield (
             f"With {_joined(all_counts)} images, {method} has a higher mAP, a higher Brier skill "
-            f"and a lower log loss than {reference}. All intervals exclude 0."
+            f"and a lower log loss than {reference}. All 95 % intervals of these three "
+            "differences exclude 0."
         )
         return
     for metric, title in CONCLUSION_METRICS.items():

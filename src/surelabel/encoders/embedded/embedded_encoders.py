@@ -1,4 +1,4 @@
-"""Table of embedded encoders, whose weights are in the package, and their zero-shot calibration."""
+"""Load embedded encoders, whose weights are in the package, and their zero-shot calibration."""
 
 from collections.abc import Sequence
 from importlib.resources import files

@@ -27,8 +27,8 @@ class OODDetector:
         mean: Mean of the unit vectors of in-distribution images, ``(d,)``.
         precision: Inverse of the shrunk covariance matrix of these unit vectors, ``(d, d)``.
         limits: Distance threshold for each number of images in ``SET_SIZES``. A limit is the 99th
-            percentile of the distances of in-distribution sets. All images of such a set have one
-            theme, such as wild animals.
+            percentile of the distances of in-distribution sets. All images of an in-distribution
+            set have one theme, such as wild animals.
     """
 
     mean: Tensor
@@ -70,8 +70,8 @@ class OODDetector:
 
         Differs:
             The covariance matrix is shrunk. The limits are not quantiles of the distribution of T
-            squared, but percentiles measured on sets of images with one theme. The mean of such a
-            set deviates more from the training mean than the mean of a random set.
+            squared, but percentiles measured on sets of images with one theme. The mean of a set
+            with one theme deviates more from the training mean than the mean of a random set.
         """
         if len(pooled) == 0:
             return math.nan

@@ -1,4 +1,4 @@
-"""Base classes of encoders without a text tower."""
+"""This module defines base classes of encoders without a text tower."""
 
 import math
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ from surelabel.errors import ConfigError, DataError, MissingPart
 from surelabel.file_readers import check_regular_file
 
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
-MAX_INPUT_VALUES = 2**29  # of a fixed batch size: 2 GiB of float32
+MAX_INPUT_VALUES = 2**29  # limit for a batch of fixed size: 2 GiB of float32
 LOG_LEVEL = 4  # only fatal errors are logged; all errors are raised
 
 ImageVectors = npt.NDArray[np.float32]

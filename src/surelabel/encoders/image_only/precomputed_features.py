@@ -1,4 +1,4 @@
-"""Placeholder for the encoder of precomputed image features."""
+"""This module defines a placeholder for the encoder of precomputed image features."""
 
 import hashlib
 from pathlib import Path
@@ -41,8 +41,8 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
               deviation;
             - ``unit``: divide each vector by its length;
             - ``none``: use the vectors unchanged.
-        images: Fitted normalization of image vectors. If None, it is not fitted yet, except that
-            ``unit`` and ``none`` need no fit.
+        images: Fitted normalization of image vectors. If None, the normalization is not fitted yet.
+            The normalizations ``unit`` and ``none`` need no fit.
         texts: Fitted normalization of the vectors of captions, as ``images``.
 
     Raises:
@@ -92,12 +92,12 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
 
     @property
     def is_standardized(self) -> bool:
-        """Whether image vectors are standardized; False before the fit."""
+        """Return whether image vectors are standardized, or False before the fit."""
         return self.images is not None and self.images.kind == "standardize"
 
     @property
     def normalization_description(self) -> str:
-        """Description of the fitted normalization; if there is none, of the setting."""
+        """Return a description of the fitted normalization, or of the setting before the fit."""
         if self.images is None:
             return f"not fitted yet (normalize={self.normalize})"
         if self.texts is None or self.texts.description == self.images.description:
@@ -156,12 +156,12 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
 
     @property
     def _manifest_source(self) -> int | str:
-        """Value of the kind of the encoder in the manifest: the width of the vectors."""
+        """Return the manifest value for the kind of the encoder: the width of the vectors."""
         return self.width
 
     @property
     def _manifest_fields(self) -> dict[str, Any]:
-        """Fields of the manifest in addition to those of the normalization."""
+        """Return the fields of the manifest in addition to the fields of the normalization."""
         return {}
 
     def _no_images_error(self) -> ConfigError:
@@ -204,7 +204,8 @@ def load_saved_precomputed_features(
 ) -> PrecomputedFeatures:
     """Return the placeholder that is described in the manifest of a saved encoder.
 
-    Manifests of surelabel 0.1.0 contain no normalization; their vectors have unit length.
+    Manifests of surelabel 0.1.0 contain no normalization. In this case, vectors are scaled to unit
+    length.
 
     Args:
         folder: Folder of the manifest, for error messages.
@@ -240,7 +241,7 @@ def load_saved_precomputed_features(
 
 
 def _statistics(normalization: VectorNormalization) -> dict[str, Array]:
-    """Return the arrays of the statistics; a normalization without statistics has none."""
+    """Return the arrays of the statistics of a normalization, or no arrays without statistics."""
     arrays = {"mean": normalization.mean, "deviation": normalization.deviation}
     return {name: array for name, array in arrays.items() if array is not None}
 

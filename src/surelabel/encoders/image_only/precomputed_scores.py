@@ -1,4 +1,4 @@
-"""Placeholder for the program that computed scores of images."""
+"""This module defines a placeholder for the program that computed scores of images."""
 
 import hashlib
 import math
@@ -32,14 +32,15 @@ class PrecomputedScores(PrecomputedFeatures):
 
     The vector of an image contains its log-odds or cosines, and the vector of a label selects its
     column, so that the method ``zero_shot`` returns the scores unchanged. With several views of an
-    image, it returns the mean over the views.
+    image, the method returns the mean over the views.
 
     Args:
         kind: Meaning of the scores: ``logits``, ``probabilities`` or ``cosines``.
         columns: Labels of the columns, length k.
         views: Number of views of each image, >= 1.
-        slope, level: Log-odds of a cosine x, slope · x + level, shared by all labels; slope > 0. If
-            ``level`` is None, cosines have no log-odds. Logits and probabilities need neither.
+        slope, level: Parameters of the log-odds slope · x + level of a cosine x, shared by all
+            labels, with slope > 0. If ``level`` is None, cosines have no log-odds. Logits and
+            probabilities do not need these parameters.
         images: Fitted normalization of the vectors. If None, vectors are not normalized.
 
     Attributes:
@@ -79,12 +80,12 @@ class PrecomputedScores(PrecomputedFeatures):
         """Return the log-odds or cosines of images in the order of the columns, ``(n, d)``.
 
         Args:
-            source: Scores of the same kind, columns and number of views, with the columns in any
-                order; or an array of scores in the order of the columns.
+            source: Scores with the kind, columns and number of views of this placeholder, with the
+                columns in any order. In ``LabelledFeatures``, the columns must be in order.
 
         Raises:
-            ConfigError: If the kind or the number of views differs, or if the columns are others.
-            InputError: If an array contains no scores of the kind.
+            ConfigError: If the kind, the number of views or the columns differ.
+            InputError: If a score is not valid for the kind.
         """
         if not isinstance(source, LabelledScores):
             if source.features.shape[1] != self.width:
@@ -115,7 +116,7 @@ class PrecomputedScores(PrecomputedFeatures):
         )
 
     def with_normalization(self, images: VectorNormalization | None) -> "PrecomputedScores":
-        """Return the placeholder with another normalization of the vectors, or with none."""
+        """Return the placeholder with another normalization of the vectors, or without any."""
         return PrecomputedScores(
             self.kind,
             self.columns,
@@ -143,18 +144,18 @@ class PrecomputedScores(PrecomputedFeatures):
         """Return a unit vector for each of ``c`` labels, which selects its column, ``(c, d)``.
 
         Args:
-            names: Labels; capital letters make no difference.
+            names: Labels, in upper or lower case.
             templates: Prompt templates. This argument has no effect.
 
         Raises:
-            ConfigError: If there is no column of a label.
+            ConfigError: If a label has no column.
         """
         unknown = [name for name in names if comparable_spelling(name) not in self._column_of]
         if unknown:
             raise ConfigError(
                 f"{self.name} has no column for {list_labels(unknown[:5])}"
                 f"{' …' if len(unknown) > 5 else ''}. Columns: {list_labels(self.columns[:10])}. "
-                "Rename the labels or the columns, or learn labels from the scores of others "
+                "Rename the labels or the columns, or fit the labels on the scores of all columns "
                 "(`surelabel fit`)."
             )
         vectors = torch.zeros(len(names), self.views, len(self.columns))
@@ -181,10 +182,10 @@ class PrecomputedScores(PrecomputedFeatures):
         return f"{len(self.columns)} columns{views} ({list_labels(self.columns[:5])} …)"
 
     def _check_columns(self, columns: Sequence[str]) -> None:
-        """Check that columns are those of the calibration, in any order.
+        """Check that the columns are equal to the columns of the calibration, in any order.
 
         Raises:
-            ConfigError: If a column is missing or is another one.
+            ConfigError: If a column is missing or not expected.
         """
         missing = [column for column in self.columns if column not in set(columns)]
         extra = [column for column in columns if column not in set(self.columns)]

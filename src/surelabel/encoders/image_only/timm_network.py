@@ -18,7 +18,7 @@ from surelabel.records import EncoderLicense
 
 WEIGHTS_FILE = "model.safetensors"
 MAX_GROWTH = 2  # values of a network per stored value; position embeddings can be interpolated
-TIMM_ERRORS = (  # for weights or image sizes that do not fit
+TIMM_ERRORS = (  # raised for weights or image sizes that do not match the network
     AssertionError,
     KeyError,
     RuntimeError,
@@ -90,7 +90,7 @@ def load_timm_network(architecture: str, weights: Path, name: str) -> nn.Module:
         state, timm_network_pretrained_cfg(architecture).classifier
     )
     overlay = {"state_dict": state, "num_classes": n_classes, "custom_load": False}
-    try:  # with the classifier of the file, so that timm finds missing and unexpected keys
+    try:  # with the classifier of the file, so that timm detects missing and unexpected keys
         model: Any = timm.create_model(
             architecture, pretrained=True, pretrained_cfg_overlay=overlay, num_classes=n_classes
         )
@@ -162,7 +162,7 @@ def read_timm_network_weights(weights: Path, name: str) -> dict[str, Tensor]:
 def check_timm_network_value_count(
     architecture: str, state: Mapping[str, Tensor], weights: Path, name: str
 ) -> None:
-    """Check that a file contains about as many values as a timm network, before it gets memory.
+    """Check that a file has about as many values as a timm network, before memory is allocated.
 
     Args:
         architecture: Name of the architecture in timm.

@@ -1,4 +1,4 @@
-"""Normalization of precomputed vectors: standardization by training vectors, unit length, none."""
+"""Normalize precomputed vectors: standardize or scale to unit length, or return them unchanged."""
 
 import math
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from surelabel.errors import ConfigError, InputError
 from surelabel.mapped_arrays import mapped_zeros, row_blocks, to_mapped_array
 
 NORMALIZATIONS = ("auto", "standardize", "unit", "none")
-UNIT_TOLERANCE = 0.01  # of the length; the rounding to 16 bits changes it by less
+UNIT_TOLERANCE = 0.01  # tolerance of the length; rounding to 16 bits changes the length by less
 STANDARD_SCORE_LIMIT = 10_000.0  # larger standard scores are clipped
-ROWS_PER_BLOCK = 4096  # converted to double precision at once
+ROWS_PER_BLOCK = 4096  # rows that are converted to double precision at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,8 @@ class VectorNormalization:
         kind: One of three kinds:
 
             - ``standardize``: subtract the mean of each column, divide by its standard deviation
-              and by sqrt(d). The mean squared length of the training vectors is 1, as that of unit
-              vectors. Columns that are constant in training are 0.
+              and by sqrt(d). The mean squared length of the training vectors is then 1, as for
+              unit vectors. Columns that are constant in training are 0.
             - ``unit``: divide each vector by its length.
             - ``none``: return the vectors unchanged.
         mean: Mean of each column of the training vectors, ``(d,)``, for ``standardize`` only.
@@ -64,7 +64,7 @@ class VectorNormalization:
 
     @property
     def description(self) -> str:
-        """Description of the normalization in the past tense, for people."""
+        """Return a description of the normalization for messages, such as ``not normalized``."""
         if self.deviation is None:
             return "scaled to unit length" if self.kind == "unit" else "not normalized"
         n_constant = int((self.deviation == 0).sum())

@@ -19,11 +19,12 @@ def write_encoder_manifest(
 
     Args:
         folder: Folder of the saved encoder.
-        kind: Kind of encoder: ``embedded``, ``features``, ``onnx`` or ``timm``.
+        kind: Kind of encoder: ``embedded``, ``features``, ``onnx``, ``scores``, ``timm`` or
+            ``transformers``.
         source: Name of the embedded encoder, width of the features, file name of the ONNX graph,
-            or timm architecture.
-        fingerprint: Fingerprint of the encoder. ``load_encoder`` compares it with the fingerprint
-            of the loaded encoder.
+            kind of scores, timm architecture, or model type of transformers.
+        fingerprint: Fingerprint of the encoder. ``load_encoder`` compares this value with the
+            fingerprint of the loaded encoder.
         fields: Other values that are needed to load the encoder, such as ``settings``.
     """
     manifest = {kind: source, **fields, "fingerprint": fingerprint}

@@ -110,8 +110,8 @@ def cached_or_downloaded_hub_tokenizer(
             a download.
 
     Raises:
-        DataError: If the repository contains no vocabulary, or if it is not cached and cannot be
-            downloaded.
+        DataError: If the repository contains no vocabulary, or if the vocabulary is not cached and
+            cannot be downloaded.
     """
     cached = cached_hub_file(repository, required)
     if cached:
@@ -172,7 +172,7 @@ def _first_line_of_hub_error(error: Exception) -> str:
 def _hub_unreachable_reason() -> str | None:
     """Return the reason why the hub cannot be reached, or None if the hub can be reached.
 
-    The connection times out after 5 seconds, but the hub client would retry for about a minute.
+    This connection times out after 5 seconds. The hub client would retry for about a minute.
     """
     if constants.HF_HUB_OFFLINE:
         return "HF_HUB_OFFLINE is set"

@@ -1,4 +1,4 @@
-"""Licenses of the weights of encoders: of weights with a name in open_clip, and of model cards.
+"""Find the licenses of encoder weights that have a name in open_clip or a model card.
 
 A model card is a file ``README.md`` that begins with metadata between two lines ``---``, as on the
 Hugging Face hub.
@@ -14,7 +14,7 @@ from surelabel.records import EncoderLicense
 
 MODEL_CARD_FILE = "README.md"
 METADATA_LIMIT = 2**16  # bytes of a model card that can contain metadata
-PUBLISHERS: dict[str, tuple[str, str]] = {  # pattern of a repository: license, where it is stated
+PUBLISHERS: dict[str, tuple[str, str]] = {  # pattern of a repository: license, its source
     r"laion/.*": ("mit", "the model cards of laion"),
     r"timm/.*\.(openai|yfcc15m|cc12m)": ("mit", "OpenAI CLIP and open_clip on GitHub"),
     r"timm/.*\.laion.*": ("mit", "open_clip on GitHub"),
@@ -39,7 +39,7 @@ def pretrained_licenses() -> dict[str, EncoderLicense]:
 def repository_license(repository: str) -> EncoderLicense:
     """Return the license of a repository of the hub whose weights have a name in open_clip.
 
-    The license of another repository is unknown.
+    For other repositories, the license is unknown.
 
     Args:
         repository: Name of the repository, ``owner/name``.
@@ -87,7 +87,7 @@ def _model_card_metadata(file: Path) -> dict[str, str]:
     for line in lines[1:]:
         if line.strip() == "---":
             break
-        if line.startswith(("-", " ")):  # an item of a list, of which the first one counts
+        if line.startswith(("-", " ")):  # an item of a list, of which the first item is used
             metadata[key] = metadata.get(key) or line.strip(" -\"'")
         else:
             key, _, value = line.partition(":")
@@ -96,7 +96,7 @@ def _model_card_metadata(file: Path) -> dict[str, str]:
 
 
 def write_encoder_model_card(folder: Path, name: str, license: EncoderLicense) -> None:
-    """Write the model card of a saved encoder, with its license if it is known.
+    """Write the model card of a saved encoder, with the license if the license is known.
 
     Args:
         folder: Folder of the saved encoder.

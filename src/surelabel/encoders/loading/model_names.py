@@ -83,8 +83,8 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
     loader = PREFIX_LOADERS.get(prefix) if colon else None
     if options and not (loader and table_entry_settings(loader)):
         raise ConfigError(
-            f"{name} has no settings, only onnx:FILE, timm:NAME, features:WIDTH and scores:KIND "
-            f"have settings; got the settings {options}. Remove the settings."
+            f"{name} has no settings; got the settings {options}. Remove the settings, which only "
+            "onnx:FILE, timm:NAME, features:WIDTH and scores:KIND have."
         )
     if loader:
         encoder: Encoder = configure_table_entry({name: loader}, name, **options)(source, device)
@@ -103,7 +103,7 @@ def check_encoder_loading_device(device: str) -> None:
         ConfigError: If torch cannot use the device.
     """
     try:
-        torch.empty(0, device=device).cpu()  # the device meta has no values
+        torch.empty(0, device=device).cpu()  # raises an error for the device meta without values
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(

@@ -68,7 +68,7 @@ def open_clip_name_hint(repository: str) -> str:
 
 
 def _siglip_architecture(match: re.Match[str]) -> str:
-    """Return the name in open_clip for the parts of a name of SigLIP in transformers."""
+    """Return the open_clip name of a SigLIP architecture from the parts of a transformers name."""
     size, patch, side = SIGLIP_SIZES[match["size"]], match["patch"], match["side"]
     if (match["version"], size, patch, side) == ("2", "SO400M", "14", "384"):
         side = "378"  # 27 patches of 14 pixels

@@ -1,4 +1,4 @@
-"""Fingerprint of weights, architecture and preprocessing, used in the keys of feature caches."""
+"""Compute fingerprints of weights, architecture and preprocessing for feature cache keys."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ def weights_fingerprint(
     If a tensor has fewer than 131,072 values, all values are hashed. Of a larger tensor, only every
     k-th value is hashed, so that 65,536 to 131,072 values are hashed. Training usually changes all
     values of a tensor, so different checkpoints have different fingerprints. However, a change that
-    affects only the other values is not detected.
+    affects only values that are not hashed is not detected.
 
     Args:
         weights: State dict of the model.

@@ -180,15 +180,15 @@ MODEL_SETTINGS: SettingTable = {
 def check_open_clip_architecture_settings(model_cfg: Mapping[str, Any], source: str) -> None:
     """Check that all settings of an architecture have accepted names and values.
 
-    ``trust_remote_code`` and paths of files are no accepted settings. Sizes are limited, so that a
-    small file cannot request a network of any size.
+    ``trust_remote_code`` and paths of files are not accepted. Sizes are limited, so that a small
+    file cannot request an arbitrarily large network.
 
     Args:
         model_cfg: Settings of the architecture, the ``model_cfg`` of open_clip.
         source: Name of the file or encoder that contains the settings, for error messages.
 
     Raises:
-        ConfigError: If a setting is unknown, or has a value of another type or out of range.
+        ConfigError: If a setting is unknown, or has a value of the wrong type or out of range.
     """
     _check_accepted_settings(model_cfg, MODEL_SETTINGS, "model_cfg", source)
     vision_cfg = model_cfg.get("vision_cfg") or {}
@@ -198,8 +198,8 @@ def check_open_clip_architecture_settings(model_cfg: Mapping[str, Any], source: 
     n_patches = (height // patch_size) * (width // patch_size)
     if n_patches > MAX_PATCHES:
         raise ConfigError(
-            f"image_size and patch_size of vision_cfg in {source} must give at most {MAX_PATCHES} "
-            f"patches; got {n_patches}. Copy the file that belongs to the weights."
+            f"image_size and patch_size of vision_cfg in {source} must result in at most "
+            f"{MAX_PATCHES} patches; got {n_patches}. Copy the file that belongs to the weights."
         )
 
 

@@ -1,4 +1,4 @@
-"""Files of an open_clip checkpoint: in a folder, in the cache of the hub, or downloaded."""
+"""Find the files of an open_clip checkpoint in a folder or the hub cache, or download the files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,8 +50,8 @@ def offline_remedy(
 
     Args:
         repository: Name of the repository of the checkpoint on the hub.
-        text_cfg: Settings of the text tower. If None, they are unknown, because the configuration
-            is not available.
+        text_cfg: Settings of the text tower. If None, the settings are unknown, because the
+            configuration is not available.
         weights: Names of the weights file, in the order of preference. The first three are listed.
     """
     files = [f"{CONFIG_FILE} and {' or '.join(weights[:3])} of {repository}"]
@@ -118,7 +118,7 @@ def downloaded_text_files(
 ) -> tuple[Path | None, Path | None]:
     """Return the files of tokenizer and text tower that a checkpoint names on the hub.
 
-    The files are downloaded before the weights, because they are smaller.
+    The files are downloaded before the weights, because the files are smaller.
 
     Args:
         name: Model name of the encoder, for error messages.
@@ -126,8 +126,8 @@ def downloaded_text_files(
         remedy: Last sentences of the error messages if a file cannot be downloaded.
 
     Returns:
-        The folder of the tokenizer, and the configuration of the text tower. Each is None if the
-        checkpoint does not need it.
+        The folder of the tokenizer, and the configuration of the text tower. A path that the
+        checkpoint does not need is None.
 
     Raises:
         MissingPart: If transformers or sentencepiece is needed and not installed.
@@ -152,7 +152,7 @@ def downloaded_text_files(
 
 
 def hub_checkpoint_license(repository: str, *, can_download: bool) -> EncoderLicense:
-    """Return the license in the model card of a repository, or else the license in the table.
+    """Return the license in the model card of a repository, or the license in ``PUBLISHERS``.
 
     Args:
         repository: Name of the repository of the weights on the hub.

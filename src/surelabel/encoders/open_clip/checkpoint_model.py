@@ -20,14 +20,14 @@ from surelabel.errors import DataError
 from surelabel.file_readers import check_regular_file
 
 MAX_GROWTH = 2  # values of a model per stored value; position embeddings can be interpolated
-LOADING_ERRORS = (  # of open_clip, for damaged weights or another architecture
+LOADING_ERRORS = (  # raised by open_clip for damaged weights or another architecture
     SafetensorError,
     pickle.UnpicklingError,
     ArithmeticError,
     AssertionError,
     AttributeError,
     EOFError,
-    ImportError,  # of optional packages of transformers
+    ImportError,  # for optional packages that transformers imports
     LookupError,
     MemoryError,
     OSError,
@@ -44,15 +44,16 @@ def load_open_clip_checkpoint_model(
     """Build the model of a checkpoint, and load its weights.
 
     The settings are the argument of the constructor, so that open_clip reads no other file. Before
-    the model gets memory, its number of values is compared with the number of stored values.
+    memory is allocated, the number of values of the model is compared with the number of stored
+    values.
 
     Args:
         name: Model name of the encoder, for error messages.
         model_cfg: Settings of the architecture, the ``model_cfg`` of open_clip.
         weights: ``.safetensors`` file, or a pickle (``.pt``, ``.pth`` or ``.bin``) that contains
             only tensors. A pickle is read with ``torch.load(weights_only=True)``.
-        text_config: Configuration of a text tower of transformers. If None, the model has no such
-            text tower.
+        text_config: Configuration of a text tower of transformers. If None, the model has no text
+            tower of transformers.
 
     Raises:
         ConfigError: If a setting is not accepted.
@@ -107,7 +108,7 @@ def _safetensors_conversion_command(weights: Path) -> str:
 
 
 def _build_open_clip_model(model_cfg: Mapping[str, Any], text_folder: str | None) -> nn.Module:
-    """Build a model without its weights; nothing is downloaded."""
+    """Build a model without its weights and without downloads."""
     settings: dict[str, Any] = copy.deepcopy(dict(model_cfg))
     vision_cfg, text_cfg = settings["vision_cfg"], settings["text_cfg"]
     has_own_text_tower = settings.pop("custom_text", False) or "hf_model_name" in text_cfg

@@ -162,8 +162,8 @@ class OpenClipEncoder:
         """Return unit vectors of images, ``pooled``, and of patches, ``patches``.
 
         The patch vectors are computed with value-to-value attention in the last layer, as defined
-        in :func:`self_aware_patch_features`. Without known attention layers, they are plain patch
-        vectors.
+        in :func:`self_aware_patch_features`. If the tower has no known attention layers, the patch
+        vectors are plain patch vectors.
 
         Raises:
             ConfigError: If the image tower does not support patch vectors.
@@ -208,8 +208,8 @@ class OpenClipEncoder:
         Args:
             pixels: Preprocessed images, ``(n, 3, h, w)``.
             first_block: Index of the first block in the sum of self-aware attention, 0-based.
-            depth: Number of last blocks that the ladder runs again. These blocks are not in the
-                sum.
+            depth: Number of last blocks that the ladder computes again. These blocks are not in
+                the sum.
 
         Returns:
             Features with ``pooled``, ``layers[-depth - 1]`` and ``self_aware_sum``, as defined in
@@ -223,7 +223,7 @@ class OpenClipEncoder:
         return ladder_features(self.model.visual, pixels, first_block=first_block, depth=depth)
 
     def last_blocks(self, depth: int) -> LastBlocks:
-        """Return the last ``depth`` blocks of the image tower, frozen.
+        """Return the last ``depth`` blocks of the image tower with frozen weights.
 
         Raises:
             ConfigError: If the image tower is not a ViT with known attention layers, or has fewer
@@ -361,7 +361,7 @@ class OpenClipEncoder:
     def with_ood_detector(self, ood_detector: OODDetector | None) -> "OpenClipEncoder":
         """Return a copy of this encoder with another out-of-distribution detector.
 
-        Only embedded encoders can have a detector. The copy of another encoder has none.
+        Only embedded encoders can have a detector. The copy of another encoder has no detector.
         """
         encoder = copy.copy(self)
         info = self.training_info
@@ -372,8 +372,8 @@ class OpenClipEncoder:
         """Return an encoder for another image size, with interpolated position embeddings.
 
         The out-of-distribution detector is valid only for the original image size. Therefore, if
-        the image size changes, ``ood_score`` of the new encoder returns NaN. The encoder of each
-        size is made once.
+        the image size changes, ``ood_score`` of the new encoder returns NaN. The encoder for each
+        size is created once.
 
         Args:
             size: Side of the images in pixels.
@@ -422,11 +422,11 @@ class OpenClipEncoder:
 
     @property
     def patch_kinds(self) -> tuple[str, ...]:
-        """Return the supported kinds of patch features, from ``self_aware`` and ``patches``.
+        """Return the supported kinds of patch features: ``self_aware``, ``patches`` or both.
 
-        The first kind is the recommended one. If the tower has no attention layers with known
-        values, ``encode_self_aware_patches`` returns plain patches, and ``self_aware`` is left out.
-        Plain patches are tested by encoding one blank image.
+        The first kind is recommended. If the tower has no attention layers with known values,
+        ``encode_self_aware_patches`` returns plain patches, and ``self_aware`` is omitted. Whether
+        plain patches are supported is tested with one blank image.
         """
         if not self.supports("patches"):
             return ()
@@ -445,7 +445,7 @@ class OpenClipEncoder:
 
     @property
     def multi_layer_shape(self) -> tuple[int, int]:
-        """Return the numbers of layers and of their values, measured with one blank image.
+        """Return the numbers of layers and of values per layer, measured with one blank image.
 
         Raises:
             ConfigError: If the image tower has no patch vectors.

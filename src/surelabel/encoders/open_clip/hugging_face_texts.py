@@ -1,4 +1,4 @@
-"""Load tokenizers and text towers of the package transformers from data, without code of others.
+"""Load tokenizers and text towers of the package transformers without running checkpoint code.
 
 transformers can execute Python files that a configuration names. Therefore only the configuration
 keys in this file reach transformers, and ``trust_remote_code`` is always False.
@@ -141,10 +141,10 @@ def local_text_config(name: str, folder: Path, text_cfg: Mapping[str, Any]) -> P
         text_cfg: Checked settings of the text tower, the ``text_cfg`` of open_clip.
 
     Returns:
-        The path of the file. If the text tower is not one of transformers, None is returned.
+        The path of the file. If the text tower is not a model of transformers, None is returned.
 
     Raises:
-        DataError: If neither the folder nor the cache of the hub contains such a file.
+        DataError: If neither the folder nor the cache of the hub contains the configuration.
     """
     repository, file = text_cfg.get("hf_model_name"), folder / TEXT_CONFIG_FILE
     if not repository or file.exists():
@@ -159,7 +159,7 @@ def local_text_config(name: str, folder: Path, text_cfg: Mapping[str, Any]) -> P
 
 
 def check_hugging_face_package(name: str, text_cfg: Mapping[str, Any]) -> None:
-    """Check that transformers is installed if a text tower or its tokenizer needs it.
+    """Check that transformers is installed if a text tower or its tokenizer needs the package.
 
     Args:
         name: Model name of the encoder, for the error message.
@@ -184,7 +184,7 @@ def check_sentencepiece_package(name: str, folder: Path) -> None:
         folder: Folder of the tokenizer.
 
     Raises:
-        MissingPart: If the only vocabulary is a SentencePiece model, and the package is not
+        MissingPart: If the only vocabulary is a SentencePiece model, and sentencepiece is not
             installed.
     """
     files = [file for file in SENTENCEPIECE_FILES if (folder / file).exists()]

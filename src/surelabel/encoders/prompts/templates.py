@@ -1,4 +1,4 @@
-"""Prompt templates: sentences in which ``{}`` is replaced by the label."""
+"""Select prompt templates: sentences in which ``{}`` is replaced by the label."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

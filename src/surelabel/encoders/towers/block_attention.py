@@ -1,4 +1,4 @@
-"""Values and outputs of the attention layers in the blocks of a ViT of open_clip or timm.
+"""Compute values and outputs of the attention layers in ViT blocks of open_clip and timm.
 
 The heads are separate in the values, ``(n, heads, t, e)``, for ``t`` tokens and ``e`` values of
 each head.
@@ -33,7 +33,7 @@ def block_has_value_attention(block: Any) -> bool:
 def block_attention_values(block: Any, tokens: Tensor) -> Tensor:
     """Return the attention values of all heads, ``(n, heads, t, e)``.
 
-    With grouped-query attention, the number of heads is that of the values.
+    With grouped-query attention, the number of heads is the number of value heads.
 
     Args:
         block: Block that :func:`block_has_value_attention` accepts.
@@ -57,8 +57,8 @@ def block_attention_values(block: Any, tokens: Tensor) -> Tensor:
 def block_attention_output(block: Any, tokens: Tensor, mixed: Tensor) -> Tensor:
     """Return the output ``(n, t, w)`` of an attention layer, before it is added to the residual.
 
-    The output contains the norm and gate of the heads, the output projection, and the layer scale
-    or the norm of the block, if the block has them.
+    The output includes the norm and the gate of the heads, the output projection, and the layer
+    scale or the norm of the block, if the block has these layers.
 
     Args:
         block: Block that :func:`block_has_value_attention` accepts.

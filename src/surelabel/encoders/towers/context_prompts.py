@@ -1,4 +1,4 @@
-"""Encode labels with a learned context: vectors at the place of the words before the label."""
+"""Encode labels with a learned context: vectors in place of the words before the label."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -12,7 +12,7 @@ from surelabel.encoders.towers.text_tower import END_TOKEN_POOLING, text_tower
 from surelabel.errors import ConfigError, InputError
 from surelabel.label_aliases import split_label_aliases
 
-SENTENCES_PER_CHUNK = 128  # whose activations are in memory at once; 1.3 GB for ViT-B-16
+SENTENCES_PER_CHUNK = 128  # sentences with activations in memory at once; 1.3 GB for ViT-B-16
 
 
 class ContextPromptTextEncoder:
@@ -22,7 +22,7 @@ class ContextPromptTextEncoder:
 
     where v_1 to v_m are the context, vectors at the input of the tower. The text of a label has no
     other words. The context is inserted after the start token, or before the label if the tokenizer
-    adds no start token. All tokens after the context move by m positions.
+    adds no start token. All tokens after the context are shifted by m positions.
 
     If the attention of the tower is causal, tokens after the last end token have no effect and are
     removed. Sentences are encoded in chunks of at most 128. If there are several chunks and
@@ -49,9 +49,9 @@ class ContextPromptTextEncoder:
         section 3.2, with the label at the end.
 
     Differs:
-        The authors run all 77 positions of the tower. The removed positions have no effect. If a
-        tokenizer has other tokens for a word at the beginning of a text (SigLIP 2), the label has
-        the tokens of the beginning.
+        The authors run all 77 positions of the tower. Here, positions after the last end token are
+        removed, which has no effect on the result. If a tokenizer has other tokens for a word at
+        the beginning of a text (SigLIP 2), the label is encoded with the tokens for the beginning.
     """
 
     def __init__(self, model: Any, tokenizer: Any, names: Sequence[str], *, length: int):
@@ -205,11 +205,11 @@ class ContextPromptTextEncoder:
 
     @property
     def _is_cut_at_end(self) -> bool:
-        """Whether tokens after the last end token have no effect."""
+        """Return whether tokens after the last end token have no effect."""
         return self._tower.is_causal and self._tower.pool in END_TOKEN_POOLING
 
     def _average_spellings(self, vectors: Tensor) -> Tensor:
-        """Return unit vectors of labels ``(n, c, d)``, from those of sentences ``(s, n, d)``."""
+        """Return unit vectors of labels ``(n, c, d)``, from sentence vectors ``(s, n, d)``."""
         label = self._label.to(vectors.device)
         shape = (self._n_labels, *vectors.shape[1:])
         sums = vectors.new_zeros(shape).index_add(0, label, vectors)

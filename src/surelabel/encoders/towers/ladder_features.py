@@ -23,13 +23,14 @@ def ladder_features(visual: Any, pixels: Tensor, *, first_block: int, depth: int
     where a_l is the output of self-aware attention in block l (0-based), and L is the number of
     blocks. ``self_aware_patch_features`` defines self-aware attention. If the tower pools its
     patches, ``self_aware_sum`` contains the input tokens of the last blocks instead, which are the
-    residual of these blocks. The tower runs once.
+    residual of these blocks. Each block of the tower is computed once.
 
     Args:
         visual: Image tower of an open_clip model.
         pixels: Preprocessed images, ``(n, 3, h, w)``.
         first_block: Index of the first block in the sum of self-aware attention, 0-based.
-        depth: Number of last blocks that the ladder runs again. These blocks are not in the sum.
+        depth: Number of last blocks that the ladder computes again. These blocks are not in the
+            sum.
 
     Returns:
         Features with the unit vectors ``pooled`` ``(n, d)``, the numbers of rows and columns of

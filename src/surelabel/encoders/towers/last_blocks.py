@@ -121,7 +121,7 @@ class LastBlocks:
 
 
 def ladder_vit_tower(visual: Any) -> VitTower:
-    """Return the ViT of an image tower, whose tokens are those of the patches and a class token.
+    """Return the ViT of an image tower, with at most one class token before the patch tokens.
 
     Raises:
         ConfigError: If the tower is not a ViT with known attention layers, or has more than one

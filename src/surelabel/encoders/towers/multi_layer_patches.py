@@ -1,4 +1,4 @@
-"""Patch features from several layers of an image tower, on a grid of at most 8 by 8 cells."""
+"""Compute patch features from several layers of an image tower, in at most 8 by 8 cells."""
 
 import math
 from dataclasses import replace
@@ -31,8 +31,9 @@ def multi_layer_patch_features(visual: Any, pixels: Tensor) -> Features:
 
     - A ViT: the layers are the outputs of self-aware attention in the last three blocks, and the
       output tokens of the last two blocks. The patch vectors are the projected sum of the three
-      attention outputs. If the ViT pools its patches, they are the self-aware patch vectors.
-    - Another tower: one layer, the trunk tokens; the patch vectors are those of
+      attention outputs. If the ViT pools its patches, the patch vectors are the self-aware patch
+      vectors.
+    - Another tower: the only layer contains the trunk tokens. The patch vectors are computed by
       :func:`self_aware_patch_features`.
 
     Args:
@@ -92,7 +93,7 @@ def multi_layer_vit_features(tower: VitTower, tokens: Tensor) -> Features:
 def average_in_cells(features: Features) -> Features:
     """Average patches in the cells of a grid of at most 8 by 8 cells, and normalize the means.
 
-    Patch vectors and attention outputs are averaged with their neighbours before, in windows of a
+    First, patch vectors and attention outputs are averaged with their neighbours in windows of one
     fifth of the image.
 
     Args:
@@ -119,7 +120,7 @@ def average_in_cells(features: Features) -> Features:
 
 
 def multi_layer_shape(features: Features) -> tuple[int, int]:
-    """Return the numbers of layers and of their values in ``multi_layer``."""
+    """Return the numbers of layers and of values per layer in ``multi_layer``."""
     assert features.multi_layer is not None
     n_layers, width = features.multi_layer.shape[2:]
     return n_layers, width

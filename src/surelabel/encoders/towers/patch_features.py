@@ -29,7 +29,7 @@ def plain_patch_features(visual: Any, pixels: Tensor) -> Features:
     Plain patch vectors are the last outputs of the tower at each patch, projected to the joint
     space. In a ViT, the final norm and the projection are applied to each patch token of the last
     layer. If a ViT pools with learned queries, as in CoCa, the value and output projections of the
-    pooling are applied to each token before. In a CLIP ResNet, the value and output projections of
+    pooling are first applied to each token. In a CLIP ResNet, the value and output projections of
     attention pooling are applied to each position of the feature map. In a timm tower, pooling and
     projection are applied to each position separately.
 
@@ -81,7 +81,8 @@ def self_aware_patch_features(visual: Any, pixels: Tensor) -> Features:
     - A ViT that pools the class token: the final norm and the projection are applied to a, without
       the residual x.
     - A ViT that pools its patches, by their mean or with learned queries as in SigLIP, PE-Core and
-      CoCa: the block continues with its residual and MLP from x + a. Each output is pooled alone.
+      CoCa: the block continues with its residual and MLP from x + a. Each output is pooled
+      separately.
     - A CLIP ResNet: x is the input of attention pooling, LN is omitted, and a is the patch vector.
     - Another tower: plain patch vectors; see :func:`plain_patch_features`.
 
@@ -105,9 +106,9 @@ def self_aware_patch_features(visual: Any, pixels: Tensor) -> Features:
         Recover and Match and CLIP Surgery sum the attention output over several layers. Here, only
         the last layer is used. The residual x of Recover and Match is omitted with class tokens,
         because with the residual the highest-scoring patch of a label is outside the object in
-        images of Scenes. With pooled patches, it is kept: the mAP of the highest-scoring patch, in
-        percent, is 43.9 instead of 28.7 with attention pooling, and 43.5 instead of 41.5 with mean
-        pooling (docs/models.md).
+        images of Scenes. With pooled patches, the residual is used: the mAP of the highest-scoring
+        patch, in percent, is 43.9 instead of 28.7 with attention pooling, and 43.5 instead of 41.5
+        with mean pooling (docs/models.md).
 
         Two refinements were compared on validation images of Scenes, 300 with `tiny-vit` and 200
         with `tiny-rn`, and are not part of the package. Key-to-key attention with a Gaussian prior
@@ -118,7 +119,7 @@ def self_aware_patch_features(visual: Any, pixels: Tensor) -> Features:
         59.0. In `tiny-vit`, replacing 5 % outlying tokens before the last block (after SC-CLIP,
         arXiv:2411.15869) changes the mAP of the highest-scoring patch from 36.7 to 36.5 and the
         pointing accuracy from 60.4 to 59.0. Adding the similarity of a middle layer to the
-        attention changes them to 34.6 and 60.4.
+        attention changes the two values to 34.6 and 60.4.
     """
     if isinstance(visual, ModifiedResNet):
         pooled, tokens, grid = resnet_tokens_for_patch_features(visual, pixels)

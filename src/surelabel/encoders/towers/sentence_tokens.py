@@ -1,4 +1,4 @@
-"""Vectors of sentences and of their tokens, and tokens in front of the last text blocks."""
+"""Compute vectors of sentences and of their tokens, and input tokens of the last text blocks."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ def sentence_token_features(model: Any, tokens: Tensor) -> Features:
     """Return unit vectors of sentences and of their tokens.
 
     The vector of a token is the last output of the text tower at this token, projected to the joint
-    space and normalized, as the tower projects the token that is the sentence vector. The start and
-    the end token are tokens too; padding is not.
+    space and normalized. The tower computes the sentence vector from one token in the same way. The
+    start and end tokens are included, but padding is not.
 
     Args:
         model: Model of open_clip.
@@ -67,8 +67,8 @@ def sentence_block_tokens(model: Any, tokens: Tensor, *, depth: int) -> Features
     Returns:
         Features with ``pooled`` ``(s, d)``, the vectors of ``encode_text``, ``layers[-depth - 1]``
         ``(s, l, w)`` with the input tokens of the last ``depth`` blocks, and ``patch_mask``
-        ``(s, l)``. The tokens of a sentence end with its end token, the mask is True for them, and
-        the values of padding are 0. l is the number of tokens of the longest sentence.
+        ``(s, l)``. The mask is True for the tokens of a sentence up to the end token, and the
+        values of padding are 0. The number of tokens of the longest sentence is l.
 
     Raises:
         ConfigError: If the text tower is not a causal tower of standard blocks that pools the end

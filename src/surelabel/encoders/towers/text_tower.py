@@ -1,4 +1,4 @@
-"""Parts of a text tower of open_clip, so that its layers can be run on other embeddings."""
+"""Extract the parts of an open_clip text tower, to run its layers on other embeddings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -74,10 +74,10 @@ class TextTower:
         return positions
 
     def token_mask(self, tokens: Tensor) -> Tensor:
-        """Return True for the tokens of each sentence with its start and end token, ``(s, k)``.
+        """Return a mask ``(s, k)`` of the tokens of each sentence, with start and end token.
 
-        If the id of the end token is known, all tokens after it are padding. Otherwise, padding is
-        found as in :func:`text_token_mask`.
+        If the id of the end token is known, all tokens after the end token are padding. Otherwise,
+        padding is detected as in :func:`text_token_mask`.
 
         Args:
             tokens: Token ids, ``(s, k)``.
@@ -143,9 +143,9 @@ def project_text_outputs(last: Tensor, norm: Any, projection: Any) -> Tensor:
 
 
 def text_token_mask(tokens: Tensor) -> Tensor:
-    """Return True for the tokens of each sentence with its start and end token, ``(s, k)``.
+    """Return a mask ``(s, k)`` of the tokens of each sentence, with start and end token.
 
-    The padding is the token 0, or the end token itself, which is then repeated.
+    Padding consists of tokens with the id 0 or of repetitions of the end token.
 
     Args:
         tokens: Token ids, ``(s, k)``.
@@ -165,9 +165,9 @@ def text_tower(model: Any) -> TextTower:
     """Return the parts of the text tower of an open_clip model.
 
     Raises:
-        ConfigError: If the text tower is not a transformer of open_clip, such as a text tower of
-            Hugging Face, pools a class token at the end of the text, such as that of CoCa, or masks
-            the padding.
+        ConfigError: If the text tower is not a transformer of open_clip (for example, a text tower
+            of Hugging Face), pools a class token at the end of the text (as in CoCa), or masks the
+            padding.
     """
     text: Any = model if isinstance(model, CLIP) else getattr(model, "text", None)
     prefix = "text_" if isinstance(text, CLIP) else ""
@@ -195,7 +195,7 @@ def text_tower(model: Any) -> TextTower:
 
 
 def causal_text_tower(model: Any) -> TextTower:
-    """Return the parts of a causal text tower that pools the end token, as that of CLIP.
+    """Return the parts of a causal text tower that pools the end token, as in CLIP.
 
     Raises:
         ConfigError: If the text tower is not causal, does not pool the end token, or is not a text

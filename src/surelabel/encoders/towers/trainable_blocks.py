@@ -1,4 +1,4 @@
-"""Trainable copies of the last blocks of an image tower and of a text tower."""
+"""This module defines trainable copies of the last blocks of an image tower and a text tower."""
 
 import copy
 from typing import Any
@@ -50,7 +50,7 @@ class TrainableImageBlocks(nn.Module):
 
     Attributes:
         depth: Number of last blocks.
-        first_block: Index of the first of these blocks in the tower, 0-based.
+        first_block: Index of the first copied block in the tower, 0-based.
 
     Raises:
         ConfigError: If the tower is not a plain ViT that pools the class token or the mean of the
@@ -79,11 +79,11 @@ class TrainableImageBlocks(nn.Module):
         """Return unit vectors of images, ``pooled`` ``(n, d)``, and patches, ``(n, p, d)``.
 
         Args:
-            features: Features with the input tokens of the first of these blocks in
+            features: Features with the input tokens of the first copied block in
                 ``layers[-depth - 1]``, class token first, ``(n, 1 + p, w)``.
 
         Raises:
-            ConfigError: If the features have no such tokens.
+            ConfigError: If the features do not contain these tokens.
         """
         chunks = _block_input_tokens(features, self.depth).split(ROWS_PER_CHUNK)
         pooled, patches = zip(*map(self._run_blocks, chunks), strict=True)
@@ -131,7 +131,7 @@ class TrainableTextBlocks(nn.Module):
         """Return unit vectors of sentences, ``pooled`` ``(s, d)``, and of tokens, ``(s, l, d)``.
 
         Args:
-            features: Features with the input tokens of the first of these blocks in
+            features: Features with the input tokens of the first copied block in
                 ``layers[-depth - 1]``, ``(s, l, w)``, and ``patch_mask``, ``(s, l)``. The last
                 token of each sentence is its end token.
 
@@ -139,7 +139,7 @@ class TrainableTextBlocks(nn.Module):
             Features with ``pooled``, ``patches`` and ``patch_mask``. Vectors of padding are 0.
 
         Raises:
-            ConfigError: If the features have no such tokens.
+            ConfigError: If the features do not contain these tokens.
         """
         tokens, mask = _block_input_tokens(features, self.depth), features.patch_mask
         check_shapes(tokens=(tokens, "s l w"), patch_mask=(mask, "s l"))
@@ -161,8 +161,8 @@ def _block_input_tokens(features: Features, depth: int) -> Tensor:
     layer = -depth - 1
     if layer not in (features.layers or {}):
         raise ConfigError(
-            f"Trained blocks need the tokens in front of them, features.layers[{layer}]; got only "
-            "vectors of images or sentences. Give images and sentences instead of vectors, or set "
+            f"Trained blocks need their input tokens, features.layers[{layer}]; got only vectors "
+            "of images or sentences. Give images and sentences instead of vectors, or set "
             "method.trained_blocks=0."
         )
     assert features.layers is not None

@@ -1,4 +1,4 @@
-"""ViT towers of open_clip and timm whose blocks can be run one by one."""
+"""This module defines ViT towers of open_clip and timm whose blocks can be run one by one."""
 
 from typing import Any, Protocol
 
@@ -32,8 +32,8 @@ class VitTower(Protocol):
         blocks: Blocks of the tower.
         grid: Numbers of rows and columns of the patch grid.
         n_prefix: Number of class and register tokens, which precede the patches.
-        pools_patches: Whether the outputs at the patches are pooled, so that they were trained. If
-            False, only the class token is pooled.
+        pools_patches: Whether the outputs at the patches are pooled, so that training affects these
+            outputs. If False, only the class token is pooled.
         width: Number of values ``w`` of each token.
         has_relative_positions: Whether the attention depends on relative or rotary position
             embeddings, so that no tokens can be appended.
@@ -58,7 +58,8 @@ class VitTower(Protocol):
     def attention_output(self, block: Any, tokens: Tensor, mixed: Tensor) -> Tensor:
         """Return the output ``(n, t, w)`` of attention that returned ``mixed`` for each head.
 
-        The output is that of the attention branch, before it is added to the residual ``tokens``.
+        The result is the output of the attention branch before the addition to the residual
+        ``tokens``.
         """
 
     def output_after_attention(self, block: Any, tokens: Tensor, attended: Tensor) -> Tensor:
@@ -84,7 +85,7 @@ class OpenClipVit:
         visual: Image tower of an open_clip model.
 
     Raises:
-        ConfigError: If the tower pools neither the class token nor its patches once.
+        ConfigError: If the tower does not pool the class token or the patches into one vector.
     """
 
     n_prefix = 1
@@ -233,7 +234,8 @@ def vit_tower(visual: Any) -> OpenClipVit | TimmVit | None:
         visual: Image tower of an open_clip model.
 
     Raises:
-        ConfigError: If a ViT of open_clip pools neither the class token nor its patches once.
+        ConfigError: If a ViT of open_clip does not pool the class token or the patches into one
+            vector.
     """
     if isinstance(visual, VisionTransformer):
         blocks = visual.transformer.resblocks
@@ -249,7 +251,7 @@ def vit_tower(visual: Any) -> OpenClipVit | TimmVit | None:
 
 
 def _grid_is_that_of_image_size(visual: TimmModel) -> bool:
-    """Return whether the grid of a timm tower is that of its image size, not of its pretraining."""
+    """Return whether the grid of a timm tower matches its image size, not only its pretraining."""
     embedding: Any = visual.trunk.patch_embed
     if not getattr(visual.trunk, "dynamic_img_size", False):
         return True

@@ -1,4 +1,4 @@
-"""Preprocessing of images by the settings of an image processor of transformers."""
+"""Preprocess images with the settings of an image processor of transformers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ CLIP_PROCESSOR = {
     "image_mean": [*OPENAI_DATASET_MEAN],
     "image_std": [*OPENAI_DATASET_STD],
 }
-DEFAULTS: dict[str, dict[str, Any]] = {  # of the processor classes, by kind of model
+DEFAULTS: dict[str, dict[str, Any]] = {  # default settings of the processor classes, by model type
     "clip": CLIP_PROCESSOR,
     "metaclip_2": CLIP_PROCESSOR,
     "siglip": {
@@ -51,12 +51,12 @@ def read_transformers_image_processor(
 ) -> ImagePreprocessor | NaflexPreprocessor:
     """Return the preprocessing that a file of transformers describes.
 
-    The pixels are those of the processors of transformers that use Pillow.
+    The pixels are equal to the pixels of the transformers processors that use Pillow.
 
     Args:
         file: ``preprocessor_config.json``, or ``processor_config.json`` with the section
             ``image_processor``.
-        model_type: Kind of model, whose processor class has the missing settings.
+        model_type: Kind of model. Its processor class defines the values of missing settings.
 
     Raises:
         DataError: If the file is missing or damaged.
@@ -118,7 +118,7 @@ def _size_and_resize_mode(settings: Mapping[str, Any], file: Path) -> dict[str, 
     """Return the image size and the resize mode of a processor of square or cropped images.
 
     Raises:
-        ConfigError: If images are cropped to another size than they are resized to.
+        ConfigError: If the crop size is not equal to the size after resizing.
     """
     size, crop = settings["size"], settings.get("crop_size")
     if isinstance(size, int):

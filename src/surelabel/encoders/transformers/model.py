@@ -17,14 +17,14 @@ from surelabel.encoders.transformers.model_config import MODEL_KINDS
 from surelabel.errors import ConfigError, DataError, MissingPart
 
 WEIGHTS_FILE = "model.safetensors"
-OPTIONAL_WEIGHTS = {"temperature"}  # of TIPSv2; not in the published weights
+OPTIONAL_WEIGHTS = {"temperature"}  # weights of TIPSv2 that the published files lack
 
 
 def load_transformers_model(name: str, settings: Mapping[str, Any], weights: Path) -> nn.Module:
     """Build a model of transformers, and load its weights in float32.
 
-    The folder that transformers reads contains only the weights. Before the model gets memory, its
-    number of values is compared with the number of stored values.
+    The folder that transformers reads contains only the weights. Before memory is allocated, the
+    number of values of the model is compared with the number of stored values.
 
     Args:
         name: Model name of the encoder, for error messages.
@@ -88,7 +88,7 @@ def load_transformers_tokenizer(name: str, folder: Path) -> Any:
         ) from error
     except LOADING_ERRORS as error:
         raise DataError(
-            f"{name} must contain the files of its tokenizer; loading it failed "
+            f"{name} must contain the files of its tokenizer; loading the tokenizer failed "
             f"({_first_words(error)}). Copy the files of the model again."
         ) from error
 
@@ -107,7 +107,7 @@ def _model_config_and_size(name: str, settings: Mapping[str, Any]) -> tuple[Any,
             model = getattr(transformers, kind.model_class)(config)
     except LOADING_ERRORS as error:
         raise ConfigError(
-            f"config.json of {name} must describe a {kind.model_class}; building it failed "
+            f"config.json of {name} must describe a {kind.model_class}; building the model failed "
             f"({_first_words(error)}). Copy the files of the model again."
         ) from error
     return config, sum(parameter.numel() for parameter in model.parameters())

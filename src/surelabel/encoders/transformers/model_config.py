@@ -1,7 +1,7 @@
 """Read and check the configuration of a dual encoder of transformers.
 
-Only the keys in this file reach transformers. Therefore a configuration can name neither Python
-code nor kernels or other packages.
+Only the keys in this file are passed to transformers. Therefore, a configuration cannot refer to
+Python code, kernels or other packages.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Files of a model of transformers: in a folder, in the cache of the hub, or downloaded."""
+"""Find the files of a transformers model in a folder or the hub cache, or download the files."""
 
 import importlib.util
 import re
@@ -31,7 +31,7 @@ class TransformersModelFiles(NamedTuple):
         weights: Weights in safetensors.
         image_processor: Settings of the image processor.
         tokenizer_folder: Folder of the tokenizer.
-        model_card: Model card, or None if there is none.
+        model_card: Model card, or None if the model has no model card.
     """
 
     config: Path

@@ -1,4 +1,4 @@
-"""Preprocessing of SigLIP 2 NaFlex: images keep their aspect ratio, with a fixed number of patches.
+"""Preprocess images for SigLIP 2 NaFlex, with their aspect ratio and a maximum number of patches.
 
 The pixels of an image are a row of patches, ``(3, side, side · max_num_patches + 1)``. Unused
 patches are 0. The first two values of the last column are the numbers of rows and columns of the
@@ -88,7 +88,7 @@ class NaflexPreprocessor:
 
     @property
     def input_side(self) -> int:
-        """Return a side that the shorter side of a resized image never exceeds, in pixels."""
+        """Return an upper limit of the shorter side of a resized image, in pixels."""
         return int(self.settings["size"][0]) + self._side
 
     def unpack(self, pixels: Tensor) -> NaflexPatches:

@@ -1,4 +1,4 @@
-"""Patch features of dual encoders of transformers in the joint space of images and texts."""
+"""Compute patch features of transformers dual encoders in the joint space of images and texts."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from surelabel.encoders.transformers.naflex import NaflexPreprocessor
 from surelabel.encoders.transformers.vit import TransformersVit
 from surelabel.records import Features
 
-PatchFeatures = Callable[[VitTower, Tensor], Features]  # of a ViT and the tokens of its first block
+PatchFeatures = Callable[[VitTower, Tensor], Features]  # function of a ViT and its input tokens
 
 
 def transformers_patch_features(

@@ -192,7 +192,7 @@ class TransformersEncoder(BaseImageOnlyEncoder):
     def with_image_size(self, size: int) -> "TransformersEncoder":
         """Return an encoder for another image size, with interpolated position embeddings.
 
-        The encoder of each size is made once.
+        The encoder for each size is created once.
 
         Args:
             size: Side of the images in pixels. For SigLIP 2 NaFlex, the side of a square image,
@@ -223,7 +223,7 @@ class TransformersEncoder(BaseImageOnlyEncoder):
 
     @property
     def multi_layer_shape(self) -> tuple[int, int]:
-        """Return the numbers of layers and of their values, measured with one blank image."""
+        """Return the numbers of layers and of values per layer, measured with one blank image."""
         return multi_layer_shape(self.encode_multi_layer_patches(self._blank_image))
 
     def supports(self, kind: str) -> bool:

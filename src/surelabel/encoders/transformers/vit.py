@@ -1,4 +1,4 @@
-"""Image towers of transformers whose blocks can be run one by one."""
+"""This module defines image towers of transformers whose blocks can be run one by one."""
 
 from typing import Any
 

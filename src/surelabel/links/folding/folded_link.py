@@ -12,7 +12,7 @@ from surelabel.links.sigmoid import Sigmoid
 
 
 class HeadWithLink(nn.Module):
-    """Module that applies a head and then the link of the head, and returns logits in [-40, 40].
+    """Apply a head and then the link of the head, and return logits in [-40, 40].
 
     Attributes:
         head: Module that computes the scores.

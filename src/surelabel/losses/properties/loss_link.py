@@ -1,4 +1,4 @@
-"""Construction of the link of a loss with given settings."""
+"""Construct the link of a loss with given settings."""
 
 from typing import Any
 
@@ -13,8 +13,7 @@ def make_loss_link(name: str, **settings: Any) -> Link | None:
 
     Args:
         name: Key of ``LOSSES`` or ``SET_LOSSES``.
-        settings: Settings of the loss. Those that are not settings of the link have no influence on
-            the link.
+        settings: Settings of the loss. Settings that the link does not have are ignored.
 
     Raises:
         ConfigError: If the loss has no entry in ``LINK_OF_LOSS``.

@@ -1,4 +1,4 @@
-"""Properties of losses, measured numerically: asymmetry, strict propriety, recoverability."""
+"""Measure properties of losses numerically: asymmetry, strict propriety and recoverability."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ POSITIVE_SHARES = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.9
 SCORE_GRID = torch.linspace(-20, 20, 401, dtype=torch.float64)
 MAX_SCORE = 60.0  # bound of the search for the minimizing score
 BISECTION_STEPS = 80
-TOLERANCE = 1e-6  # of probabilities and of losses
+TOLERANCE = 1e-6  # largest difference of equal probabilities and of equal losses
 
 
 @dataclass(frozen=True)
 class LossProperties:
-    """Properties of a loss, measured numerically.
+    """Store numerically measured properties of a loss.
 
     Attributes:
-        asymmetric: True if the loss treats positives and negatives differently: the minimal
-            expected loss at a fraction of positives differs from the minimal expected loss at the
-            same fraction of negatives.
+        asymmetric: True if the loss treats positives and negatives differently. In this case, the
+            minimal expected loss at a fraction of positives differs from that at an equal fraction
+            of negatives.
         strictly_proper: True if the link of the loss converts the scores that minimize the expected
             loss to the true probabilities. If the link is not strictly increasing, or the loss has
             no link, the sigmoid is used instead of the link.
@@ -58,7 +58,8 @@ def measure_loss_properties(name: str, **settings: Any) -> LossProperties:
     Raises:
         UnknownName: If ``name`` is not an entry of ``LOSSES`` or ``SET_LOSSES``.
         ConfigError: If the loss does not accept one of the settings, or if ``name`` is an entry of
-            ``SET_LOSSES``. Such a loss compares labels, so a single score has no optimal value.
+            ``SET_LOSSES``. A loss of ``SET_LOSSES`` compares labels, so a single score has no
+            optimal value.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,

@@ -1,4 +1,4 @@
-"""Decision trees as buffers of a module, without pickle, and their sums over leaves in NumPy."""
+"""Store decision trees as buffers of a module, without pickle, and sum their leaf values."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -18,8 +18,8 @@ from surelabel.methods.decision_trees.tree_nodes import (
     tree_node_error,
 )
 
-ENTRIES_PER_BLOCK = 2**20  # vectors times trees, whose leaves are computed at once
-ALL_LABELS = -1  # label of a tree whose leaves have a value of each label
+ENTRIES_PER_BLOCK = 2**20  # largest number of vectors times trees in one computation
+ALL_LABELS = -1  # label of a tree whose leaves have one value per label
 NODE_ARRAYS = tuple(field.name for field in fields(TreeNodes))
 
 
@@ -33,12 +33,12 @@ class TreeEnsemble(nn.Module):
         n_labels: Number of labels (c).
 
     Attributes:
-        roots: Number of the root of each tree, ``(t,)``.
-        labels: Label of each tree, ascending; or -1 for all trees if each leaf has a value of each
-            label, ``(t,)``.
-        values: Values of the leaves in the order of the nodes, ``(leaves, 1)``; or
-            ``(leaves, c)`` if each leaf has a value of each label.
-        feature, threshold, left, right, missing_goes_left: Nodes; see ``TreeNodes``.
+        roots: Node number of the root of each tree, ``(t,)``.
+        labels: Label of each tree, in ascending order, ``(t,)``. If each leaf has one value per
+            label, the label of all trees is -1.
+        values: Values of the leaves in the order of the nodes, ``(leaves, 1)``, or
+            ``(leaves, c)`` if each leaf has one value per label.
+        feature, threshold, left, right, missing_goes_left: Arrays of the nodes; see ``TreeNodes``.
     """
 
     roots: Tensor
@@ -67,7 +67,8 @@ class TreeEnsemble(nn.Module):
         Args:
             trees: Nodes of t trees, one or more.
             values: Finite values of the leaves of each tree, ``(leaves, 1)`` or ``(leaves, c)``.
-            labels: Label of each tree, ascending, each label once or more; or -1 for all trees.
+            labels: Label of each tree, in ascending order, with at least one tree per label. If
+                each leaf has one value per label, the label of all trees is -1.
         """
         nodes, roots = join_tree_nodes(list(trees))
         arrays = {**vars(nodes), "roots": roots, "labels": np.asarray(labels, dtype=np.int32)}
@@ -77,7 +78,7 @@ class TreeEnsemble(nn.Module):
 
     @property
     def n_trees(self) -> npt.NDArray[np.int64]:
-        """Number of trees of each label, ``(c,)``."""
+        """Return the number of trees of each label, ``(c,)``."""
         labels = self.labels.cpu().numpy()
         if len(labels) and labels[0] == ALL_LABELS:
             return np.full(self.n_labels, len(labels))
@@ -105,7 +106,7 @@ class TreeEnsemble(nn.Module):
         return sums
 
     def _sum_leaf_values(self, rows: npt.NDArray[np.int64]) -> Array:
-        """Return the sums ``(n, c)`` of the values in a row of ``values`` for each tree."""
+        """Return the sums of the leaf values at the given rows of ``values``, ``(n, c)``."""
         values, labels = self.values.cpu().numpy(), self.labels.cpu().numpy()
         if labels[0] != ALL_LABELS:
             first_trees = np.searchsorted(labels, np.arange(self.n_labels))
@@ -130,7 +131,7 @@ class TreeEnsemble(nn.Module):
         unexpected_keys: list[str],
         error_messages: list[str],
     ) -> None:
-        """Accept another number of trees and nodes; refuse nodes that lead to no leaf."""
+        """Load any number of trees and nodes, and reject nodes from which no leaf is reached."""
         values = {name: state.get(f"{prefix}{name}") for name in self._buffers}
         arrays = {name: value for name, value in values.items() if isinstance(value, Tensor)}
         if len(arrays) == len(values):
@@ -151,7 +152,7 @@ class TreeEnsemble(nn.Module):
         )
 
     def _error_of_arrays(self, arrays: dict[str, Tensor]) -> str | None:
-        """Return what is wrong with arrays that were read from a file, or None."""
+        """Return an error message if arrays from a file are invalid, and None otherwise."""
         for name, array in arrays.items():
             expected = self._buffers[name]
             assert expected is not None
@@ -175,7 +176,7 @@ class TreeEnsemble(nn.Module):
         labels: npt.NDArray[np.int32],
         values: npt.NDArray[np.float32],
     ) -> str | None:
-        """Return what is wrong with the labels of the trees or the leaf values, or None."""
+        """Return an error message if labels or leaf values are invalid, and None otherwise."""
         has_all_labels = bool((labels == ALL_LABELS).all())
         covers_labels = np.array_equal(np.unique(labels), np.arange(self.n_labels))
         is_ascending = bool((np.diff(labels) >= 0).all())

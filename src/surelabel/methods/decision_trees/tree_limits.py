@@ -1,24 +1,24 @@
-"""Number of trees and size of leaves with which the file of a recognizer stays small."""
+"""Limit the number of trees and the size of leaves, so that a saved recognizer stays small."""
 
 import math
 
-MAX_TREE_BYTES = 50_000_000  # of the trees of a recognizer
+MAX_TREE_BYTES = 50_000_000  # limit of the size of all trees of a recognizer
 BYTES_PER_NODE = 17  # feature, threshold, left, right: 4 each; missing_goes_left: 1
 BYTES_PER_VALUE = 4
-IMAGES_PER_LEAF_SHARE = 10  # a leaf needs at most a tenth of the images
+IMAGES_PER_LEAF_SHARE = 10  # the required size of a leaf is at most a tenth of the images
 
 
 def limit_trees(
     n_images: int, n_values: int, n_trees: int, min_leaf_images: int
 ) -> tuple[int, int]:
-    """Return the number of trees and the smallest leaf, so that all trees have at most 50 MB.
+    """Return a number of trees and a smallest leaf size with which all trees need at most 50 MB.
 
     A tree of n images has at most n / min_leaf_images leaves. If the trees would need f times the
-    limit, the leaves become larger by the factor sqrt(f), rounded up, and there are as many trees
-    as the limit allows, about 1 / sqrt(f) of the requested number.
+    limit, the smallest leaf size is multiplied by sqrt(f) and rounded up. The number of trees is
+    then the largest number within the limit, about 1 / sqrt(f) of the requested number.
 
     Args:
-        n_images: Number of training images of a forest; of several forests the sum.
+        n_images: Number of training images of a forest, or the sum over several forests.
         n_values: Number of values of a leaf.
         n_trees: Requested number of trees of a forest.
         min_leaf_images: Requested smallest number of images of a leaf.
@@ -38,7 +38,7 @@ def limit_trees(
 
 
 def limit_boosted_trees(n_labels: int, max_leaves: int, n_trees: int) -> int:
-    """Return the number of trees of a label, so that the trees of all labels have at most 50 MB.
+    """Return the number of trees per label with which the trees of all labels need at most 50 MB.
 
     Args:
         n_labels: Number of labels.

@@ -1,4 +1,4 @@
-"""Nodes of a decision tree as arrays, and the leaf of each vector in each tree."""
+"""Store the nodes of decision trees as arrays, and find the leaf of each vector in each tree."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,14 @@ NO_CHILD = -1  # left and right child of a leaf
 
 @dataclass(frozen=True, eq=False)
 class TreeNodes:
-    """Nodes of one or several decision trees, as arrays of equal length m.
+    """Store the nodes of one or several decision trees as arrays of equal length m.
 
-    A vector x goes from an inner node to its left child if ``x[feature] <= threshold``, or if the
-    value is NaN and ``missing_goes_left``. A child has a larger number than its parent.
+    A vector x goes from an inner node to its left child if ``x[feature] <= threshold``, or if
+    ``x[feature]`` is NaN and ``missing_goes_left`` is True. A child has a larger number than its
+    parent.
 
     Attributes:
-        feature: Column that an inner node compares; 0 for a leaf, ``(m,)``.
+        feature: Column that an inner node compares with the threshold, and 0 for a leaf, ``(m,)``.
         threshold: Threshold of an inner node; 0 for a leaf, ``(m,)``.
         left: Number of the left child; -1 for a leaf, ``(m,)``.
         right: Number of the right child; -1 for a leaf, ``(m,)``.
@@ -34,13 +35,13 @@ class TreeNodes:
 
     @property
     def is_leaf(self) -> npt.NDArray[np.bool_]:
-        """Whether each node is a leaf, ``(m,)``."""
+        """Return whether each node is a leaf, ``(m,)``."""
         is_leaf: npt.NDArray[np.bool_] = self.left == NO_CHILD
         return is_leaf
 
 
 def single_leaf_tree() -> TreeNodes:
-    """Return a tree without splits: its root is a leaf."""
+    """Return a tree without splits, whose root is a leaf."""
     child = np.full(1, NO_CHILD, dtype=np.int32)
     zero = np.zeros(1, dtype=np.int32)
     return TreeNodes(zero, np.zeros(1, dtype=np.float32), child, child, np.zeros(1, dtype=bool))
@@ -54,7 +55,7 @@ def tree_nodes_of_scikit_learn(
     missing_goes_left: npt.NDArray[np.integer],
     is_leaf: npt.NDArray[np.bool_],
 ) -> TreeNodes:
-    """Return the nodes of a tree of scikit-learn, whose leaves have any other entries.
+    """Convert the nodes of a tree of scikit-learn to ``TreeNodes``; entries of leaves are replaced.
 
     Args:
         feature: Column that each inner node compares, ``(m,)``.
@@ -76,7 +77,7 @@ def tree_nodes_of_scikit_learn(
 def round_thresholds_down(thresholds: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
     """Return the largest single-precision numbers that are not above the thresholds.
 
-    A comparison of a single-precision number with the result is equal to that with the threshold.
+    A single-precision number is above the result if and only if it is above the threshold.
 
     Args:
         thresholds: Thresholds in double precision, infinity included, ``(m,)``.
@@ -85,7 +86,7 @@ def round_thresholds_down(thresholds: npt.NDArray[np.floating]) -> npt.NDArray[n
         >>> round_thresholds_down(np.array([0.5, 0.1])).astype(float).round(9)
         array([0.5       , 0.09999999])
     """
-    with np.errstate(over="ignore"):  # of numbers beyond single precision, which become infinite
+    with np.errstate(over="ignore"):  # numbers beyond single precision become infinite
         rounded = thresholds.astype(np.float32)
         next_lower = np.nextafter(rounded, np.float32(-np.inf))
     return np.where(rounded.astype(np.float64) > thresholds, next_lower, rounded)
@@ -115,12 +116,12 @@ def leaves_of_vectors(
 ) -> npt.NDArray[np.int64]:
     """Return the number of the leaf that each vector reaches in each tree, ``(n, t)``.
 
-    All vectors move down one level of all trees at once.
+    In each iteration, vectors that have not reached a leaf are assigned to a child node.
 
     Args:
         vectors: Vectors, ``(n, d)``; NaN is a missing value.
         nodes: Nodes of t trees.
-        roots: Number of the root of each tree, ``(t,)``.
+        roots: Node number of the root of each tree, ``(t,)``.
 
     Example:
         >>> leaves_of_vectors(np.zeros((2, 1), np.float32), single_leaf_tree(), np.zeros(1, int))
@@ -141,14 +142,14 @@ def leaves_of_vectors(
 
 
 def tree_node_error(nodes: TreeNodes, roots: npt.NDArray[np.int32], width: int) -> str | None:
-    """Return what is wrong with the nodes of trees that were read from a file, or None.
+    """Return an error message if the nodes of trees from a file are invalid, and None otherwise.
 
-    Valid nodes lead each vector to a leaf, because each child lies after its parent in the same
-    tree.
+    With valid nodes, each vector reaches a leaf, because a child has a larger number than its
+    parent and belongs to the same tree.
 
     Args:
         nodes: Nodes of t trees.
-        roots: Number of the root of each tree, ``(t,)``.
+        roots: Node number of the root of each tree, ``(t,)``.
         width: Width of the vectors (d).
     """
     n_nodes = len(nodes)
@@ -163,7 +164,7 @@ def tree_node_error(nodes: TreeNodes, roots: npt.NDArray[np.int32], width: int) 
     end_of_tree = ends[np.searchsorted(roots, inner, side="right") - 1]
     for children in (nodes.left[inner], nodes.right[inner]):
         if (children <= inner).any() or (children >= end_of_tree).any():
-            return "each child must lie after its parent, in the same tree"
+            return "each child must have a larger number than its parent, in the same tree"
     if (nodes.right[nodes.is_leaf] != NO_CHILD).any():
         return "a leaf must have no child"
     if (nodes.feature < 0).any() or (nodes.feature >= width).any():

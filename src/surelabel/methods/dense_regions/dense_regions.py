@@ -1,4 +1,4 @@
-"""Patch scores of the whole image, and scores of windows around the strongest patches."""
+"""Score the patches of the whole image, and windows around the highest-scoring patches."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ from surelabel.records import Features
 from surelabel.views import RegionLayout, ViewLayout, image_and_view_vectors
 
 IMAGES_PER_BATCH = 64  # images whose heat maps are in memory together
-MIN_WINDOW_SIZE = 0.01  # window positions are rounded to a hundredth of it
+MIN_WINDOW_SIZE = 0.01  # window positions are rounded to a hundredth of this size
 MIN_GRID_SIDE = 4  # patches down and across; a coarser grid does not localize labels
 
 
@@ -35,8 +35,8 @@ class DenseRegions(Method):
         names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
         templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
         image_size: Height and width in pixels at which the whole image is encoded, a multiple of
-            the patch size of the encoder. If None, the default size of the encoder is used, or the
-            size with 4 by 4 patches if this is larger.
+            the patch size of the encoder. If None, the larger of the default size of the encoder
+            and the size with 4 by 4 patches is used.
         windows: Largest number of windows per image, >= 0. If 0, no windows are encoded.
         window_size: Width and height of a window as fractions of the image, in [0.01, 1].
         patch_weight: Weight of the patch scores (w), in [0, 1]. The scores of the image and its
@@ -62,10 +62,11 @@ class DenseRegions(Method):
 
         Window scores are used for all labels, without an attention mask on the class token, and the
         score of the whole image is also used. The paper uses equal weights (``patch_weight=0.5``).
-        With equal weights, the mAP is 76.5 instead of 78.9, but for `tiny-rn` 67.6 instead of 67.1.
-        The paper encodes photographs at their original resolution. With a maximum instead of the
-        weighted mean, the mAP of `tiny-rn` is 59.2 at 192 pixels and 65.9 at 128 pixels. Windows
-        are selected before the refinement, which raises the mAP by 0.8.
+        With equal weights, the mAP is 76.5 instead of 78.9 for `tiny-vit`, but 67.6 instead of 67.1
+        for `tiny-rn`. The paper encodes photographs at their original resolution. With a maximum
+        instead of the weighted mean, the mAP of `tiny-rn` is 59.2 at 192 pixels and 65.9 at 128
+        pixels. Windows are selected before the refinement, because this order raises the mAP by
+        0.8.
 
         Added labels change the scores of other labels. On 300 validation images of Scenes,
         ``domain=reference`` with windows selected by the scores of the reference list has an mAP
@@ -110,7 +111,7 @@ class DenseRegions(Method):
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether added labels change the scores of other labels.
+        """Return whether added labels change the scores of other labels.
 
         Windows are selected by the patch scores of all labels.
         """
@@ -163,7 +164,7 @@ class DenseRegions(Method):
 
 
 def _dense_regions_image_size(encoder: Encoder) -> int:
-    """Return the default size of the encoder, or the size with 4 by 4 patches if it is larger."""
+    """Return the larger of the default size of the encoder and the size with 4 by 4 patches."""
     size = encoder.input_side
     sized_encoder = encoder.with_image_size(size)
     blank = sized_encoder.preprocess(Image.new("RGB", (size, size)))

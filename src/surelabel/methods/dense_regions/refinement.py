@@ -1,4 +1,4 @@
-"""Refinement of patch scores by the self-attention of the encoder."""
+"""Refine patch scores by the self-attention of the encoder."""
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +19,7 @@ def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]
 
     Args:
         scores: Log-odds of patches, row by row of the grid, ``(n, p, c)``.
-        attention: Attention of each patch to each patch, with rows of sum 1, ``(n, p, p)``.
+        attention: Attention weights of each patch over all patches, which sum to 1, ``(n, p, p)``.
         grid: Numbers of rows and columns of the patch grid.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Selection of image windows around the strongest patches of different labels."""
+"""Select image windows around the highest-scoring patches of different labels."""
 
 import torch
 from torch import Tensor

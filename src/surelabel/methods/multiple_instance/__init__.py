@@ -1,1 +1,1 @@
-"""Multiple-instance learning: labels are learned from the instance that scores highest."""
+"""Learn labels by multiple-instance learning, from the highest-scoring instance of an image."""

@@ -1,4 +1,4 @@
-"""Learned embedding, slope and bias of each label; new labels have shared values."""
+"""Store a learned embedding, slope and bias for each label; new labels have shared values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,17 +12,18 @@ PARAMETERS = ("offsets", "log_slopes", "biases")  # one row per label of the fit
 
 
 class ClassParameters(nn.Module):
-    """Learned text offset, log slope and bias of each label of a fit; other labels have none.
+    """Store a learned text offset, log slope and bias for each label of a fit.
 
-    A label without positive training images, and a label that is added after the fit, has the
-    value 0, which stands for the text embedding and for the shared slope and bias.
+    For a label without positive training images, and for a label that is added after the fit, all
+    values are 0. The label then has the embedding of its text, the shared slope and the shared
+    bias.
 
     Args:
         names: Labels, length c.
         width: Width of the text vectors (d).
 
     Attributes:
-        fit_names: Labels of the fit, length k; for new parameters, ``names``.
+        fit_names: Labels of the fit, length k. Before ``use_fit_labels`` is called, ``names``.
         offsets: Differences of the class embeddings from the text vectors, ``(k, d)``.
         log_slopes: Natural logarithms of the relative slopes, ``(k,)``.
         biases: Biases in nats relative to the shared bias, ``(k,)``.
@@ -47,7 +48,7 @@ class ClassParameters(nn.Module):
         """
         if len(names) != len(self.offsets):
             raise DataError(
-                f"The labels of the fit must be as many as their parameters, {len(self.offsets)}; "
+                f"The fit must have {len(self.offsets)} labels, one for each row of parameters; "
                 f"got {len(names)}. Copy the folder of the recognizer again."
             )
         self.fit_names = list(names)
@@ -71,7 +72,7 @@ class ClassParameters(nn.Module):
         )
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *arguments: Any) -> None:
-        """Accept the parameters of another number of labels."""
+        """Load the parameters of any number of labels."""
         offsets = state.get(f"{prefix}offsets")
         if isinstance(offsets, Tensor) and offsets.shape[1:] == self.offsets.shape[1:]:
             for name in PARAMETERS:

@@ -1,4 +1,4 @@
-"""Scores of the instances of an image, with learned class embeddings, pooled over instances."""
+"""Score the instances of an image with learned class embeddings, and pool these scores."""
 
 import math
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from surelabel.methods.multiple_instance.class_parameters import ClassParameters
 from surelabel.methods.text_scoring.score_level import initial_score_level
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 
-MIN_INITIAL_SLOPE = 0.1  # a smaller slope of scores without information would hardly be trained
-NUMBER_PRIOR = 1 / 60  # prior of slopes and biases relative to that of vectors
+MIN_INITIAL_SLOPE = 0.1  # a slope below this value would hardly change in training
+NUMBER_PRIOR = 1 / 60  # prior weight of slopes and biases relative to that of vectors
 INSTANCES_PER_BATCH = 8192  # instances that are compared with all texts at once; limits the memory
 
 
@@ -26,13 +26,15 @@ class InstanceScorer(nn.Module):
         z_c   = s · tau · cos(x', u_c) - log mean_r exp(s · tau · cos(x', t_r))
         score = exp(alpha + alpha_c) · T log sum_instances exp(z_c / T) + beta + beta_c
 
-    x is the vector of an instance, t_c the text vector of label c, t_r a text vector of the
-    reference list, tau the scale of the encoder, and T ``pooling_temperature``. The linear map M,
-    the text offsets o_c, the relative scale s, the slopes and the biases are learned. The loss
-    contains their squares (``prior_strength``), whose weight relative to the data is inversely
-    proportional to the number of targets: the embedding of a rare label stays close to its text,
-    and its slope and bias close to the shared ones. A label without positive images has the text
-    embedding, the shared slope and the shared bias. No other label changes the score of a label.
+    x is the vector of an instance, t_c is the text vector of label c, and t_r is a text vector of
+    the reference list. tau is the scale of the encoder, and T is ``pooling_temperature``. The
+    linear map M, the text offsets o_c, the relative scale s, the slopes and the biases are learned.
+    The loss contains the squares of M, o_c, alpha_c and beta_c, weighted by ``prior_strength``.
+    Relative to the losses of the targets, this weight is inversely proportional to the number of
+    targets. The embedding of a rare label therefore stays close to its text, and its slope and bias
+    stay close to the shared slope and bias. A label without positive images has the text embedding,
+    the shared slope and the shared bias. After the fit, the score of a label does not depend on
+    other labels.
 
     Args:
         encoder: Encoder of images and texts.
@@ -41,7 +43,8 @@ class InstanceScorer(nn.Module):
         pooling_temperature: Temperature T of the pooling, in nats, > 0. In the limit of 0, the
             pooled score is the maximum.
         prior_strength: Weight of the squared elements of M and of all o_c in the sum of the losses
-            of all targets, >= 0. Squared log slopes alpha_c and biases beta_c have 1/60 of it.
+            of all targets, >= 0. Squared log slopes alpha_c and biases beta_c have 1/60 of this
+            weight.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -75,7 +78,7 @@ class InstanceScorer(nn.Module):
 
     @torch.no_grad()
     def initialize(self, instances: Tensor, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize the shared slope and bias by Platt scaling, and find labels with positives.
+        """Initialize the shared slope and bias by Platt scaling, and mark labels with positives.
 
         Args:
             instances: Vectors of t instances of n training images, ``(n, t, d)``.
@@ -113,7 +116,7 @@ class InstanceScorer(nn.Module):
         return vectors + NUMBER_PRIOR * numbers
 
     def prior_of(self, parameters: Tensor) -> Tensor:
-        """Return the weighted sum of squares of some parameters, ``()``."""
+        """Return the weighted sum of squares of the given parameters, ``()``."""
         return self.prior_strength / self.n_known_targets * parameters.square().sum()
 
     def _pooled(self, instances: Tensor) -> Tensor:

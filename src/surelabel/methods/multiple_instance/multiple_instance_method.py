@@ -1,4 +1,4 @@
-"""Common part of methods that pool the scores of instances of an image."""
+"""Define the base class of methods that pool the scores of the instances of an image."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from surelabel.views import image_and_view_vectors
 
 
 class MultipleInstanceMethod(Method):
-    """Method that scores the instances of an image with learned class embeddings.
+    """Score the instances of an image with learned class embeddings, and pool the scores.
 
     Attributes:
-        scorer: Class embeddings, and the pooling of the scores of all instances.
+        scorer: Module that contains the class embeddings and pools the scores of all instances.
     """
 
     learns_from = "labels"
@@ -32,7 +32,7 @@ class MultipleInstanceMethod(Method):
 
     @property
     def fit_names(self) -> list[str]:
-        """Labels of the fit, which have learned parameters."""
+        """Return the labels of the fit, which have learned parameters."""
         return self.scorer.classes.fit_names
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:
@@ -62,5 +62,5 @@ class MultipleInstanceMethod(Method):
         return self.scorer.instance_scores(image_and_view_vectors(features))
 
     def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
-        """Return the prior of the learned weights, a scalar."""
+        """Return the weighted sum of squares of the learned parameters, a scalar."""
         return self.scorer.prior_loss()

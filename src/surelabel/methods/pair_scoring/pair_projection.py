@@ -1,4 +1,4 @@
-"""Linear projections of image and text vectors to one space."""
+"""Project image vectors and text vectors linearly to one space."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,13 @@ class PairProjection(nn.Module):
     """Project image vectors and text vectors linearly to one space, and normalize them.
 
     If all widths are equal, both projections start as the identity, so that the cosines before
-    training are those of the encoder. Otherwise, they start as random orthogonal matrices.
+    training are those of the encoder. Otherwise, both projections start as random orthogonal
+    matrices.
 
     Args:
         image_width: Width of the image vectors.
-        text_width: Width of the text vectors. If None, the width of the image vectors.
-        width: Width of the common space. If None, the width of the image vectors.
+        text_width: Width of the text vectors. If None, the width of the image vectors is used.
+        width: Width of the common space. If None, the width of the image vectors is used.
 
     Raises:
         ConfigError: If a width is not an integer of 1 or more.
@@ -60,7 +61,8 @@ def encode_label_sentences(
         encoder: Encoder of the texts, which is not used if there are no labels.
         names: Labels, length c, which may be 0. Synonyms of one label are separated by ``|``.
         templates: Prompt templates; see ``TextScorer``.
-        text_width: Width of the text vectors of the pairs. If None, the width of the encoder.
+        text_width: Width of the text vectors of the pairs. If None, the width of the encoder is
+            used.
 
     Raises:
         ConfigError: If there are labels, and the encoder has no text tower or another width than

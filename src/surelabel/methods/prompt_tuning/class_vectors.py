@@ -1,4 +1,4 @@
-"""Learned vectors of the labels of a fit, one for each label."""
+"""Store one learned vector for each label of a fit."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,14 +10,14 @@ from surelabel.errors import DataError
 
 
 class ClassVectors(nn.Module):
-    """Learned vector of each label of a fit; other labels have none.
+    """Store one learned vector for each label of a fit; other labels have no learned vector.
 
     Args:
         names: Labels, length c.
         texts: Unit vectors of the labels, which initialize the learned vectors, ``(c, d)``.
 
     Attributes:
-        fit_names: Labels of the fit, length k; for new vectors, ``names``.
+        fit_names: Labels of the fit, length k. Before ``use_fit_labels`` is called, ``names``.
         vectors: Learned vectors of the labels of the fit, ``(k, d)``.
     """
 
@@ -34,7 +34,7 @@ class ClassVectors(nn.Module):
         """
         if len(names) != len(self.vectors):
             raise DataError(
-                f"The labels of the fit must be as many as their vectors, {len(self.vectors)}; got "
+                f"The fit must have {len(self.vectors)} labels, one for each learned vector; got "
                 f"{len(names)}. Copy the folder of the recognizer again."
             )
         self.fit_names = list(names)

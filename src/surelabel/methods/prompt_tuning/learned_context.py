@@ -1,4 +1,4 @@
-"""Text vectors of labels with a learned context."""
+"""Compute text vectors of labels with a learned context."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -10,7 +10,7 @@ from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 
 INITIAL_DEVIATION = 0.02  # standard deviation of random context vectors
-RANDOM_VECTORS = 16  # of a context without words, as in the paper
+RANDOM_VECTORS = 16  # number of vectors of a context without words, as in the paper
 
 
 class LearnedContext(nn.Module):
@@ -20,7 +20,7 @@ class LearnedContext(nn.Module):
     weights are loaded.
 
     Args:
-        encoder: Encoder with a text tower, which stays frozen.
+        encoder: Encoder whose text tower stays frozen.
         names: Labels.
         words: Text whose token embeddings initialize the context, or an empty text.
         length: Number of context vectors that are initialized at random, >= 1. If None, the context
@@ -65,7 +65,7 @@ class LearnedContext(nn.Module):
 
     @property
     def is_class_specific(self) -> bool:
-        """Whether each label has its own context vectors."""
+        """Return whether each label has its own context vectors."""
         return self.vectors.ndim == 3
 
     def forward(self) -> Tensor:

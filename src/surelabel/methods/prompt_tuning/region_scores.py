@@ -1,4 +1,4 @@
-"""Vectors of image regions, and weighted sums and heat maps of their scores."""
+"""Return vectors of image regions, and pool the scores of regions or convert them to heat maps."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Fractions of image regions in the transport plans of labels with a learned context."""
+"""Compute the fraction of each image region in the transport plans of labels."""
 
 import warnings
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from surelabel.errors import ConfigError
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
 from surelabel.methods.region_matching.region_matching import RegionMatching
 
-MAX_TRAINING_STEPS = 1000  # limit of a transport plan in training
+MAX_TRAINING_STEPS = 1000  # limit of the iterations of a transport plan in training
 
 
 class RegionShares(nn.Module):
     """Compute the fraction of each region in the transport plan of each label.
 
     The fractions have no gradient. In training, the plan is computed with the teacher plan of the
-    frozen texts. Otherwise, it is computed for the labels of the fit, and is extended to each
-    label, so that the fractions of a label do not depend on other new labels.
+    frozen texts. Outside training, the plan is computed for the labels of the fit, and is extended
+    to each label. The fractions of a label therefore do not depend on other new labels.
 
     Args:
         names: Labels, length c.
@@ -27,7 +27,7 @@ class RegionShares(nn.Module):
         matching: Transport between regions and labels.
 
     Attributes:
-        fit_names: Labels of the fit; for a new module, ``names``.
+        fit_names: Labels of the fit. Before ``use_fit_labels`` is called, ``names``.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -53,7 +53,7 @@ class RegionShares(nn.Module):
 
         Args:
             names: Labels of the fit, length r.
-            context: Learned context, after the weights of the fit were loaded.
+            context: Learned context with the weights of the fit, which must be loaded before.
         """
         self.fit_names, self.fit_texts, self.is_new = list(names), None, None
         if self.fit_names != self._names:
@@ -77,7 +77,7 @@ class RegionShares(nn.Module):
 
     @torch.no_grad()
     def training_shares(self, regions: Tensor, texts: Tensor, positive: Tensor) -> Tensor:
-        """Return the fractions in the plans with the teacher plan, ``(n, p, c)``.
+        """Return the fractions in plans that are computed with the teacher plan, ``(n, p, c)``.
 
         If a plan does not converge, its last values are used. At the end of training, a warning
         states the number of plans that did not converge.

@@ -1,4 +1,4 @@
-"""Two-layer network whose output is blended with its input vectors."""
+"""Blend vectors with the output of a two-layer network."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""Ladder Local Adapter: a side network that computes region vectors beside a frozen ViT."""
+"""Compute region vectors with the Ladder Local Adapter, a side network beside a frozen ViT."""
 
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from surelabel.methods.recover_match.prompted_labels import initial_recover_matc
 from surelabel.records import Features
 from surelabel.shapes import check_shapes
 
-KERNEL_SIZES = (1, 3)  # in patches, of the convolutions of the two streams
+KERNEL_SIZES = (1, 3)  # kernel sizes, in patches, of the convolutions of the two streams
 BlockOutput = tuple[Tensor, Tensor]  # self-aware attention of a block, and its output tokens
 
 
@@ -26,7 +26,7 @@ class LadderLocalAdapter(nn.Module):
     are not run again.
 
     Args:
-        encoder: Encoder with a ViT, which stays frozen.
+        encoder: Encoder whose image tower is a ViT that stays frozen.
         depth: Number of last blocks with a text-guided selection.
         self_aware: Whether region vectors are computed from self-aware attention. If False, region
             vectors are computed from the last tokens of the tower.
@@ -45,12 +45,12 @@ class LadderLocalAdapter(nn.Module):
 
     Differs:
         In the paper and in the released code, the sum begins with the input tokens of its first
-        block; here the sum begins with zero. These variants were compared on 500 validation images
+        block; here the sum begins with zero. Both variants were compared on 500 validation images
         of Scenes with the frozen `tiny-vit`. The percentage of labels whose highest-scoring patch
         is inside a box of the label was measured. With sums from the first block on, the percentage
         is 75.2 % without the input tokens, and 74.8 % with the input tokens. With sums from the
-        fourth block on, it is 73.7 % without and 66.3 % with the input tokens. For the patches of
-        the unchanged tower it is 12.6 %; the chance level is 11 %.
+        fourth block on, the percentage is 73.7 % without and 66.3 % with the input tokens. For the
+        patches of the unchanged tower, it is 12.6 %; the chance level is 11 %.
 
         The paper averages the self-aware attention and the selection of a block, and the released
         code adds them. If the sum has no other terms, the results are equal after the final layer

@@ -1,4 +1,4 @@
-"""Text vectors of labels with learned prompt tokens in the last layers of the text tower."""
+"""Compute text vectors of labels with learned prompt tokens in the last text layers."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -21,7 +21,7 @@ class PromptedLabels(nn.Module):
     weights are loaded.
 
     Args:
-        encoder: Encoder with a text tower, which stays frozen.
+        encoder: Encoder whose text tower stays frozen.
         names: Labels.
         templates: Prompt templates, each with one ``{}``.
         prompts: Number of learned tokens per layer, >= 0. If 0, the vectors of the text tower are
@@ -70,7 +70,7 @@ class PromptedLabels(nn.Module):
 
     @torch.no_grad()
     def encode_other_labels(self, encoder: Encoder, names: Sequence[str]) -> Tensor:
-        """Return one vector per label ``names``, with the current prompts, ``(c, d)``."""
+        """Return one vector for each label in ``names``, with the current prompts, ``(c, d)``."""
         n_prompts = 0 if self.prompts is None else self.prompts.shape[1]
         text_encoder = self._deep_prompt_text_encoder(encoder, names, n_prompts)
         if text_encoder is None:
@@ -80,7 +80,7 @@ class PromptedLabels(nn.Module):
     def _deep_prompt_text_encoder(
         self, encoder: Encoder, names: Sequence[str], prompts: int
     ) -> DeepPromptTextEncoder | None:
-        """Return the text encoder of labels, or None if there are no prompts and it needs none.
+        """Return the text encoder of labels, or None if the tower supports no prompts.
 
         Raises:
             ConfigError: If there are prompts, and the text tower does not support them.

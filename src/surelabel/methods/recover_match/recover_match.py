@@ -1,4 +1,4 @@
-"""Open-vocabulary recognition with recovered region vectors that are matched to labels."""
+"""Score labels with Recover and Match, which matches recovered region vectors to labels."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,14 +19,14 @@ from surelabel.methods.text_scoring.score_level import initial_score_level
 from surelabel.records import Features
 from surelabel.transport import TransportPlan
 
-IMAGES_PER_BATCH = 32  # outside training
+IMAGES_PER_BATCH = 32  # images per batch outside training
 TEXT_RATE = 0.1  # learning rate of the text prompts, relative to that of the other parameters
-MAX_TRAINING_STEPS = 1000  # limit of a transport plan in training
-MIN_SLOPE = 1.0  # smallest initial slope; with smaller ones the gradients vanish
+MAX_TRAINING_STEPS = 1000  # limit of the iterations of a transport plan in training
+MIN_SLOPE = 1.0  # smallest initial slope; with smaller slopes, the gradients vanish
 
 
 class CosineSimilarities(NamedTuple):
-    """Cosines between a batch of images and the labels.
+    """Store the cosines between a batch of images and the labels.
 
     Attributes:
         local: Cosines of regions, ``(n, p, c)``.
@@ -54,14 +54,14 @@ class RecoverMatch(Method):
 
     A ladder, a side network beside the frozen blocks, computes region vectors from value-to-value
     attention and from text-guided selections. If ``text_prompts`` is above 0, prompt tokens in the
-    text tower are also trained. Regions and labels are matched by optimal transport. In training, a
-    penalty pulls the transport plan of the positive labels towards the teacher plan, which is
+    text tower are also trained. Regions and labels are matched by optimal transport. In training,
+    the transport plan of the positive labels is regularized towards the teacher plan, which is
     computed with the frozen encoder.
 
-    Text-guided selections, region weights and plan are computed for the labels of the fit, also if
+    Text-guided selections, region weights and plan are computed for the labels of the fit, even if
     other labels are scored. The plan is extended to a new label by ``TransportPlan.column_shares``,
     so the score of a label does not depend on other new labels. With ``transport=bipartite``, the
-    plan has no such extension and is computed for all scored labels.
+    plan cannot be extended to new labels, and is computed for all scored labels.
 
     Args:
         encoder: Encoder with a ViT and a text tower.
@@ -116,7 +116,7 @@ class RecoverMatch(Method):
         500 validation images of scenes-80 with `tiny-vit`. The method was fitted on the 853
         training images in which all 17 unseen labels are negative. Each pair of numbers is the mAP
         of the 17 unseen labels and the mAP of all 65 labels. Zero-shot scores have 50.0 and 52.5;
-        with the score of the highest-scoring frozen patch added, they have 51.6 and 53.9. The
+        if the score of the highest-scoring frozen patch is added, they have 51.6 and 53.9. The
         default recipe has 53.7 and 58.6. With ``multi_matching``, the loss of the paper, the pair
         is 53.5 and 58.5. After half the epochs, both losses have 53.1 and 56.9 in the mean of three
         seeds, but only the scores of the default loss are log-odds.
@@ -205,7 +205,7 @@ class RecoverMatch(Method):
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether labels that are added after the fit change the scores of other labels."""
+        """Return whether labels that are added after the fit change the scores of other labels."""
         return self.matching.needs_all_labels
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Matching of image regions to labels by optimal transport on their cosines."""
+"""Match image regions to labels by optimal transport on their cosines."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from surelabel.transport import (
     knowledge_constrained_region_weights,
 )
 
-MAX_STEPS = 10_000  # limit outside training; 17 to 80 labels of scenes-80 need at most 101
+MAX_STEPS = 10_000  # limit outside training; 17 to 80 labels of scenes-80 need at most 101 steps
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class RegionMatching:
 
     @property
     def needs_all_labels(self) -> bool:
-        """Whether the regions of a label can only be computed together with the other labels.
+        """Return whether the regions of a label depend on the other labels of the plan.
 
-        Otherwise, they are computed from the plan of reference labels; see ``region_shares``.
+        If False, the regions are computed from the plan of reference labels; see ``region_shares``.
         """
         half = torch.full((1, 2), 0.5)
         plan = TRANSPORTS[self.transport](torch.zeros(1, 2, 2), half, half)
@@ -133,7 +133,7 @@ class RegionMatching:
             plan: Transport plan of these labels. If None, the fractions of ``region_shares`` are
                 used.
             reference, is_new: Cosines of regions and reference labels, and mask of the labels that
-                are not reference labels; see ``region_shares``.
+                are not reference labels. See ``region_shares``.
 
         Raises:
             NotConverged: If the plan did not converge.
@@ -178,8 +178,8 @@ class RegionMatching:
         n_failed = int((~plan.converged).sum())
         if n_failed:
             raise NotConverged(
-                f"Region matching must converge in {int(plan.steps.max())} steps; it did not in "
-                f"{n_failed} of {format_count(len(plan.converged), 'image')}. Raise "
+                f"Region matching must converge in {int(plan.steps.max())} steps; got no "
+                f"convergence in {n_failed} of {format_count(len(plan.converged), 'image')}. Raise "
                 f"method.regularization, which is {self.regularization:g}."
             )
         return plan

@@ -1,4 +1,4 @@
-"""Linear discriminant analysis with a shared, shrunk covariance."""
+"""Fit linear discriminant analysis with a shared, shrunk covariance."""
 
 import torch
 from torch import Tensor
@@ -6,7 +6,7 @@ from torch import Tensor
 from surelabel.errors import InputError
 from surelabel.shapes import check_shapes
 
-MIN_RELATIVE_VARIANCE = 1e-6  # relative to the mean squared length of the vectors
+MIN_RELATIVE_VARIANCE = 1e-6  # smallest variance relative to the mean squared vector length
 
 
 def linear_discriminant_analysis(
@@ -75,7 +75,7 @@ def linear_discriminant_analysis(
 def _discriminant_class_means(
     vectors: Tensor, classes: Tensor, weights: Tensor, count: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the weighted mean of each class ``(c, d)`` in float64, and which classes have one."""
+    """Return the weighted class means ``(c, d)`` in float64, and a mask of classes with vectors."""
     weights = weights.double()
     totals = torch.zeros(count, dtype=torch.float64, device=vectors.device)
     totals.index_add_(0, classes, weights)

@@ -1,4 +1,4 @@
-"""Selection of the patches that represent each class."""
+"""Select the patches that represent each class."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Class statistics of image patches, estimated on unlabelled images."""
+"""Estimate class statistics of image patches on unlabelled images, and score patches with them."""
 
 import math
 import warnings
@@ -43,11 +43,11 @@ class RegionStatistics(Method):
     patch, it is scored by its text only; a warning states the number of these labels.
 
     The time of a fit is proportional to the numbers of images, of patches per image and of labels,
-    and to the width of the vectors. The patch features of all images of a fit are in memory: about
-    12 bytes per number, which is 0.4 MB per image with `tiny-vit` (256 patches of width 128). In
-    addition, a fit needs memory for ``patches_per_label`` patches per label, three numbers per
-    patch, and the scores of 32 images. For prediction, only the features of 256 images are in
-    memory.
+    and to the width of the vectors. The patch features of all images of a fit are in memory and
+    need about 12 bytes per number. With `tiny-vit` (256 patches of width 128), this is 0.4 MB per
+    image. In addition, a fit needs memory for ``patches_per_label`` patches per label, three
+    numbers per patch, and the scores of 32 images. For prediction, only the features of 256 images
+    are in memory.
 
     Args:
         encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
@@ -77,12 +77,13 @@ class RegionStatistics(Method):
 
     Differs:
         The authors choose temperatures and numbers of patches for each dataset. Here the same
-        defaults apply to all datasets, because scores are measured in standard deviations. They
-        were chosen on the validation images of scenes-80. After a fit on the 1,500 training images
-        of scenes-80, the mAP is 61.3 (`tiny-vit`) and 68.8 (`tiny-rn`); the mAP of `zero_shot` is
-        51.4 and 51.1. With texts only, the limit of a large ``prior_strength``, the mAP is 58.6 and
-        66.1. Without pooling of neighbouring patches (``pooling_window=0``), it is 57.6 and 68.8.
-        With the text prior, a fit on ten images is sufficient for an improvement (58.5 and 67.1).
+        defaults apply to all datasets, because scores are measured in standard deviations. The
+        defaults were chosen on the validation images of scenes-80. After a fit on the 1,500
+        training images of scenes-80, the mAP is 61.3 (`tiny-vit`) and 68.8 (`tiny-rn`); the mAP of
+        `zero_shot` is 51.4 and 51.1. With texts only, which is the limit of a large
+        ``prior_strength``, the mAP is 58.6 and 66.1. Without pooling of neighbouring patches
+        (``pooling_window=0``), the mAP is 57.6 and 68.8. With the text prior, a fit on ten images
+        is sufficient for an improvement (58.5 and 67.1).
 
         At the default image size, the improvement over `zero_shot` is 0.0 and 5.8. The authors
         refit the statistics; ``refits=1`` lowers the mAP by 1.6 and 1.3. A new assignment of all

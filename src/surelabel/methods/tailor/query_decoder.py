@@ -1,4 +1,4 @@
-"""Query decoder: one query per label that attends to all patch tokens of an image."""
+"""Decode all patch tokens of an image by attention, with one query per label."""
 
 from collections.abc import Sequence
 
@@ -51,7 +51,7 @@ class QueryDecoderTokenAdapter(nn.Module):
         return memory
 
     def position_embeddings(self, grid: tuple[int, int]) -> Tensor:
-        """Return position embeddings ``(p, width)``, each a column part followed by a row part.
+        """Return position embeddings ``(p, width)``, in which a column part precedes a row part.
 
         Raises:
             InputError: If the grid has more than 50 rows or columns.

@@ -1,4 +1,4 @@
-"""Student of TailorCLIP: a query decoder that is trained on pseudo-labels of unlabelled images."""
+"""Train the student of TailorCLIP, a query decoder, on pseudo-labels of unlabelled images."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,15 +17,15 @@ from surelabel.methods.tailor.query_decoder import (
 )
 from surelabel.records import Features
 
-IMAGES_PER_BATCH = 64  # outside training
+IMAGES_PER_BATCH = 64  # images per batch outside training
 
 
 class Tailor(Method):
     """Decode the last tokens of a frozen image tower with one query per label.
 
     The tower encodes the whole image once, at a larger size than the default size of the encoder.
-    This module is the student: it is trained on canvases, which are images with pasted overlays,
-    and their pseudo-labels. After the fit, scores are computed without label texts and without the
+    ``Tailor`` is the student: it is trained on canvases, which are images with pasted overlays, and
+    on their pseudo-labels. After the fit, scores are computed without label texts and without the
     teacher that computed the pseudo-labels.
 
     Args:
@@ -92,7 +92,7 @@ class Tailor(Method):
         if not (0 <= dropout < 1 and 0 <= decoder_learning_rate_scale < math.inf):
             raise ConfigError(
                 "dropout must be in [0, 1) and decoder_learning_rate_scale 0 or more; "
-                f"got {dropout} and {decoder_learning_rate_scale}."
+                f"got dropout={dropout}, decoder_learning_rate_scale={decoder_learning_rate_scale}."
             )
         self.image_size = image_size or 2 * encoder.input_side
         self.learning_rate_scales = {"decoder.layers": decoder_learning_rate_scale}

@@ -1,4 +1,4 @@
-"""Average pooling of patch vectors over neighbouring patches."""
+"""Average patch vectors over neighbouring patches."""
 
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,12 +1,12 @@
-"""Score domains: functions that compare the cosine of a label with the cosines of other texts.
+"""Define score domains, which compare the cosine of a label with the cosines of other texts.
 
-The domain ``cosine`` compares nothing.
+The domain ``cosine`` makes no comparison.
 
 To add a score domain, add one line to ``SCORE_DOMAINS``. The arguments of a score domain are
-similarities in nats, that is, cosines times the scale. They are the similarities of image vectors
-with the labels ``(…, c)``, with the background words ``(…, b)`` and with the reference list
-``(…, r)``. A score domain returns the scores of the labels ``(…, c)``. Background words compete
-with the labels and are never predicted.
+similarities in nats, that is, cosines times the scale. The arguments contain the similarities of
+image vectors with the labels ``(…, c)``, with the background words ``(…, b)`` and with the
+reference list ``(…, r)``. A score domain returns the scores of the labels ``(…, c)``. Background
+words are only compared with the labels, and are never predicted.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Scale and bias that all labels share, so that scores of new labels are log-odds too."""
+"""Learn a scale and a bias that all labels share, so that scores of new labels are log-odds."""
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +10,8 @@ from surelabel.links import Link
 class ScoreLevel(nn.Module):
     """Compute ``a · scores + b`` with a learned scale a > 0 and a learned bias b.
 
-    All labels share a and b. With a proper loss, their training calibrates the scores, also those
-    of labels that are added after the fit.
+    All labels share a and b. If the loss is proper, training a and b calibrates the scores,
+    including those of labels that are added after the fit.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class ScoreLevel(nn.Module):
 def initial_score_level(
     scores: Tensor, targets: Tensor, known: Tensor, link: Link, *, min_slope: float = 1e-6
 ) -> tuple[Tensor, Tensor]:
-    """Return scale and bias of scores by Platt scaling.
+    """Compute the scale and the bias of scores by Platt scaling.
 
     If training started with scale 1 and bias 0, the first steps would change the other parameters
     only to correct the bias. Platt scaling returns log-odds, which ``link`` converts to scores.
@@ -52,7 +52,7 @@ def initial_score_level(
         min_slope: Smallest scale, > 0.
 
     Returns:
-        Scale, > 0, and bias, ``()`` each.
+        Scale, which is above 0, and bias, both of shape ``()``.
     """
     platt = Platt().fit(scores.numpy(), targets.numpy(), known.numpy())
     link_scores = link.scores(platt.slope_ * scores + platt.shift_)

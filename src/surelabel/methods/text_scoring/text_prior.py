@@ -1,4 +1,4 @@
-"""Shrinkage of learned class weights towards the text embeddings, by the number of images."""
+"""Shrink learned class weights towards the text embeddings, by the number of training images."""
 
 from torch import Tensor
 

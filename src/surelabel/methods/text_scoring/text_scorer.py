@@ -1,4 +1,4 @@
-"""Scores of image vectors against the text vectors of labels."""
+"""Score image vectors against the text vectors of labels."""
 
 import math
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ class TextScorer(nn.Module):
 
     On the validation images of scenes-80, with one encoder pass, each default has the highest mAP,
     or an mAP within 0.2 of the highest. With tiny-vit and tiny-rn, the mAP is 51.4 and 51.1 for
-    ``domain=reference``, and also for ``softmax`` (51.3 at half the scale). It is 49.9 and 50.0 for
-    ``standardized``, and 49.8 and 49.8 for ``centred``. With ``domain=softmax``,
+    ``domain=reference``, and also for ``softmax`` (51.3 at half the scale). The mAP is 49.9 and
+    50.0 for ``standardized``, and 49.8 and 49.8 for ``centred``. With ``domain=softmax``,
     ``templates=ensemble`` lowers the mAP by 2.9 and 1.6, and background words do not improve the
     mAP. On photographs (VOC2012 train, RN50x64), ``domain=softmax`` has 85.3 mAP at the scale of
     the encoder and 87.0 mAP at a quarter of this scale.
@@ -50,16 +50,16 @@ class TextScorer(nn.Module):
         domain: Score domain, an entry of ``SCORE_DOMAINS``. With ``reference`` and ``cosine``, the
             score of a label does not depend on the other labels. With all other domains, labels
             are compared with each other.
-        background: Background words, which compete with the labels and are never predicted:
+        background: Background words, which are compared with the labels and are never predicted:
             ``none``, ``usual``, or a list of words. Words that are also labels are ignored. The
             domain ``cosine`` accepts no background words.
         scale: Factor of the cosines (tau), the inverse of a temperature, > 0. If None, the scale of
             the encoder is used.
 
     Raises:
-        ConfigError: If a setting is unknown or out of range, or if there are fewer than three
-            labels and the domain compares labels with each other. Also if there are background
-            words and the domain is ``cosine``.
+        ConfigError: If a setting is unknown or out of range, or if there are background words and
+            the domain is ``cosine``. The error is also raised if there are fewer than three labels
+            and the domain compares labels with each other.
 
     Example:
         >>> from surelabel.encoders import load_encoder
@@ -130,10 +130,10 @@ class TextScorer(nn.Module):
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether added labels change the scores of other labels.
+        """Return whether added labels change the scores of other labels.
 
         The value is also True if there are background words, because a background word that becomes
-        a label is not a background word any more.
+        a label is no longer a background word.
         """
         return self.domain not in INDEPENDENT_SCORE_DOMAINS or len(self.background) > 0
 

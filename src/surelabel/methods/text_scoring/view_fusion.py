@@ -1,4 +1,4 @@
-"""Scores of an image and its views, fused into one score per label."""
+"""Score an image and its views, and fuse the scores into one score per label."""
 
 from collections.abc import Callable
 
@@ -46,7 +46,7 @@ class ViewFusion(nn.Module):
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
-        """Whether added labels change the scores of other labels."""
+        """Return whether added labels change the scores of other labels."""
         return self.compares_labels or self.text_scorer.scores_depend_on_other_labels
 
     def forward(self, features: Features) -> Tensor:

@@ -1,4 +1,4 @@
-"""Logits and variances of all pairs of many images and many texts, in blocks of limited memory."""
+"""Compute logits and variances of all image-text pairs in blocks that need limited memory."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,13 +15,13 @@ from surelabel.methods.variational.folded_heads import FoldedHeads
 from surelabel.shapes import check_shapes
 
 FloatArray = npt.NDArray[np.float32]
-HIDDEN_BYTES = 2**21  # hidden values that are computed at once: they stay in the processor cache
-MEMORY_SHARE = 1 / 3  # of the available memory, for a block of results
+HIDDEN_BYTES = 2**21  # hidden values that are computed at once, which fit into the cache
+MEMORY_SHARE = 1 / 3  # fraction of the available memory for a block of results
 MIN_CHUNK = 16
 
 
 class PairBlock(NamedTuple):
-    """Logits and log variances of b successive images with all s texts.
+    """Store the logits and log variances of b successive images with all s texts.
 
     Attributes:
         first_image: Index of the first image of the block.
@@ -35,7 +35,7 @@ class PairBlock(NamedTuple):
 
 
 class PairBlockSizes(NamedTuple):
-    """Sizes of the parts in which all pairs are computed.
+    """Store the sizes of the blocks in which all pairs are computed.
 
     Attributes:
         images: Number of images of a block of results.
@@ -59,7 +59,8 @@ def pair_block_sizes(
     Args:
         n_texts: Number of texts.
         heads: Folded heads with r outputs and a hidden layer of width h.
-        available_bytes: Available memory in bytes. If None, that of the machine.
+        available_bytes: Available memory in bytes. If None, the available memory of the machine is
+            used.
     """
     available = available_memory_bytes() if available_bytes is None else available_bytes
     budget = int(available * MEMORY_SHARE)
@@ -74,15 +75,15 @@ def compute_pair_blocks(
 ) -> Iterator[PairBlock]:
     """Yield logits and log variances of successive images with all texts.
 
-    The memory is that of one block, which the caller can reduce, for example to the best texts of
-    each image, before the next block is computed.
+    Only one block is in memory at a time. The caller can reduce it, for example to the best texts
+    of each image, before the next block is computed.
 
     Args:
         heads: Folded heads of a fitted method.
         images: Unit vectors of n images, ``(n, d)``.
         texts: Unit vectors of s texts, ``(s, d)``.
         available_bytes: Available memory in bytes, from which ``pair_block_sizes`` computes the
-            sizes of the blocks. If None, that of the machine.
+            sizes of the blocks. If None, the available memory of the machine is used.
 
     Raises:
         InputError: If the shapes do not match.
@@ -108,7 +109,8 @@ def all_pair_scores(
         heads: Folded heads of a fitted method.
         images: Unit vectors of n images, ``(n, d)``.
         texts: Unit vectors of s texts, ``(s, d)``.
-        available_bytes: Available memory in bytes. If None, that of the machine.
+        available_bytes: Available memory in bytes. If None, the available memory of the machine is
+            used.
 
     Raises:
         InputError: If the shapes do not match.
@@ -148,7 +150,7 @@ def folded_pair_outputs(heads: FoldedHeads, images: Tensor, texts: Tensor, *, ch
 
 
 def shortlist_by_cosine(images: Tensor, texts: Tensor, *, count: int) -> Tensor:
-    """Return the texts with the highest cosines for each image, best first, ``(n, count)``.
+    """Return the indices of the texts with the highest cosines, best first, ``(n, count)``.
 
     Args:
         images: Unit vectors of n images, ``(n, d)``.

@@ -1,10 +1,10 @@
-"""Memory of the machine that a computation can use."""
+"""Return the available memory of the machine."""
 
 from pathlib import Path
 
 MEMORY_FILE = Path("/proc/meminfo")
 CONTROL_GROUP = Path("/sys/fs/cgroup")
-DEFAULT_BYTES = 2**30  # if the system does not state its available memory
+DEFAULT_BYTES = 2**30  # result if the system does not state its available memory
 
 
 def available_memory_bytes() -> int:

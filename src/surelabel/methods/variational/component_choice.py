@@ -1,4 +1,4 @@
-"""Random choice of a mixture component, with a straight-through gradient."""
+"""Sample a mixture component with a straight-through gradient."""
 
 import torch
 from torch import Tensor

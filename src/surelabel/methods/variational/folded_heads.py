@@ -1,4 +1,4 @@
-"""Linear heads of the hidden layer, folded to one vector for each output of a pair."""
+"""Fold the linear heads of the hidden layer into one vector for each output of a pair."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from surelabel.methods.variational.pair_posterior import PairPosterior
 
 
 class FoldedHeads(NamedTuple):
-    """Network of a pair with r outputs: ``relu(weight (x ⊙ t) + bias) vectors + constants``.
+    """Store the network ``relu(weight (x ⊙ t) + bias) vectors + constants`` with r outputs.
 
     The first output is the logit, the second the mean log variance of the latent mixture.
 
@@ -38,8 +38,8 @@ def fold_posterior_heads(posterior: PairPosterior) -> FoldedHeads:
     """Return the logit and the mean log variance of a posterior as two folded outputs.
 
     The logit is that of the mixture mean, ``w · Σ_k α_k μ_k + b``. The mean log variance is the
-    weighted mean of the log variances over components and dimensions. It is not limited, because
-    limits are not linear. The vectors are computed in float64.
+    weighted mean of the log variances over components and dimensions. Limits are not applied,
+    because they are not linear. The vectors are computed in float64.
 
     Source:
         none; ours.

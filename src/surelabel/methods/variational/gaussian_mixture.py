@@ -1,4 +1,4 @@
-"""Mixture of diagonal normal distributions of the latent similarity of a pair."""
+"""Define the mixture of diagonal normal distributions of the latent similarity of a pair."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 class GaussianMixture(NamedTuple):
-    """Mixture of K normal distributions with diagonal covariance; all pairs share the weights.
+    """Store a mixture of K normal distributions with diagonal covariance and shared weights.
 
     Attributes:
         means: Means of the components, ``(…, K, d)``.
@@ -24,7 +24,7 @@ class GaussianMixture(NamedTuple):
             bound = Σ_k weight_k · mean over d of (σ² + μ² - 1 - log σ²) / 2
 
         The unit is nats per dimension. The exact divergence has no closed form. The bound exceeds
-        it by at most log K nats, summed over all dimensions.
+        the exact divergence by at most log K nats, summed over all dimensions.
 
         Source:
             VACSR, arXiv:2605.30968, eqs. 6, 7 and 16-26.

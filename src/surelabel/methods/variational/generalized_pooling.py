@@ -1,4 +1,4 @@
-"""Generalized pooling of local vectors, with learned weights of sorted values."""
+"""Pool local vectors with learned weights of sorted values (generalized pooling)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Sentences of labels, to score labels like captions."""
+"""Encode sentences of labels, so that labels are scored like captions."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from surelabel.records import Features
 
 
 class LabelSentences(nn.Module):
-    """Features of the sentences of labels, from the frozen text tower.
+    """Store the features of the sentences of labels, computed by the frozen text tower.
 
     Without tokens, each label has one vector, the mean over templates and synonyms. With tokens,
     each template and each synonym of a label is a separate sentence.
@@ -22,7 +22,8 @@ class LabelSentences(nn.Module):
         encoder: Encoder of the texts, which is not used if there are no labels.
         names: Labels, length c, which may be 0. Synonyms of one label are separated by ``|``.
         templates: Prompt templates; see ``TextScorer``.
-        text_width: Width of the text vectors of the pairs. If None, the width of the encoder.
+        text_width: Width of the text vectors of the pairs. If None, the width of the encoder is
+            used.
         with_tokens: Whether the features contain the vectors of tokens.
         trained_blocks: Number of last blocks of the text tower whose input tokens the features
             contain instead, or 0.

@@ -1,4 +1,4 @@
-"""Distribution of the logit of a pair, if the decoder of the latent vector is linear."""
+"""Compute the distribution of the logit of a pair, for a linear decoder of the latent vector."""
 
 import math
 from typing import NamedTuple, Self
@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from surelabel.methods.variational.gaussian_mixture import GaussianMixture
 
-MIN_VARIANCE = 1e-24  # the square root has a finite gradient there
+MIN_VARIANCE = 1e-24  # the square root has a finite gradient at this variance
 
 
 class LogitMixture(NamedTuple):
-    """Mixture of K normal distributions of the logit of each pair.
+    """Store a mixture of K normal distributions of the logit of each pair.
 
     Attributes:
         means: Means of the components, ``(…, K)``.

@@ -1,4 +1,4 @@
-"""Check that the noise of sampled logits does not drown the similarity of matching pairs."""
+"""Check that the noise of sampled logits does not hide the similarity of matching pairs."""
 
 import warnings
 
@@ -9,14 +9,14 @@ from surelabel.methods.variational.pair_posterior import SampledPairs
 
 MAX_MEAN_LOG_VARIANCE = 3.0
 WARM_UP_STEPS = 200
-DECAY = 0.98  # of the running means: the last 50 steps
+DECAY = 0.98  # decay of the running means, which average about the last 50 steps
 
 
 class NoiseInflationCheck(nn.Module):
-    """Running means over training steps, from which noise inflation is detected.
+    """Detect noise inflation from running means over training steps.
 
     At the start of training, all probabilities are small, so the variance losses increase the
-    variances. Then noise can hide the similarity, and the variances increase further.
+    variances. As a result, noise can hide the similarity, and the variances increase further.
 
     Args:
         min_probability: Smallest expected mean probability of positive pairs after training.
@@ -42,7 +42,8 @@ class NoiseInflationCheck(nn.Module):
 
         Args:
             sample: Sampled logits of n images and s texts.
-            positive: True for positive pairs, ``(n, s)``. A step without them is left out.
+            positive: True for positive pairs, ``(n, s)``. A step without positive pairs is left
+                out.
         """
         if not positive.any():
             return
@@ -61,10 +62,10 @@ class NoiseInflationCheck(nn.Module):
         if probability >= self.min_probability and log_variance <= MAX_MEAN_LOG_VARIANCE:
             return
         warnings.warn(
-            f"Matching pairs have a mean probability of {probability:.2f} (expected: "
-            f"{self.min_probability:g} or more) and a mean log variance of {log_variance:.1f} "
-            f"(expected: {MAX_MEAN_LOG_VARIANCE:g} or less) in training, which indicates noise "
-            "inflation. Set method.detach_trunk=true, or decrease method.max_log_variance, "
-            "method.beta or method.s_scale.",
+            "Training indicates noise inflation: matching pairs have a mean probability of "
+            f"{probability:.2f} (expected: {self.min_probability:g} or more) and a mean log "
+            f"variance of {log_variance:.1f} (expected: {MAX_MEAN_LOG_VARIANCE:g} or less). Set "
+            "method.detach_trunk=true, or decrease method.max_log_variance, method.beta or "
+            "method.s_scale.",
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Network from the product of two unit vectors to the latent similarity of a pair."""
+"""Compute the latent similarity of a pair from the product of two unit vectors."""
 
 import math
 from typing import NamedTuple
@@ -17,7 +17,7 @@ MAX_LOG_VARIANCE_RANGE = (-5.0, 10.0)
 
 
 class SampledPairs(NamedTuple):
-    """Tensors of a training step with n images and s texts.
+    """Store the tensors of a training step with n images and s texts.
 
     Attributes:
         hidden: Output of the hidden layer, ``(n, s, h)``.
@@ -48,7 +48,8 @@ class PairPosterior(nn.Module):
         hidden_width: Width h of the hidden layer, >= 1. If None, the width of the vectors.
         components: Number K of components, >= 1.
         s_scale: Factor of the products of the elements, > 0.
-        max_log_variance: Largest log variance in sampling and losses; the smallest is -10.
+        max_log_variance: Largest log variance in sampling and losses, in [-5, 10]. The smallest log
+            variance is -10.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -58,7 +59,7 @@ class PairPosterior(nn.Module):
 
     Differs:
         The paper states only the numbers of parameters of encoder and decoder. Here the encoder has
-        one hidden layer, and the decoder is linear. The network has the same number of parameters.
+        one hidden layer, and the decoder is linear. The number of parameters is that of the paper.
     """
 
     def __init__(
@@ -94,9 +95,10 @@ class PairPosterior(nn.Module):
     def start_with_cosines(self, *, scale: float, bias: float) -> None:
         """Set the weights so that the logit without sampling is about ``scale · cosine + bias``.
 
-        The first hidden unit computes the cosine, the next ones orthogonal directions of d · x ⊙ t,
-        which is also the mean of each component. Its elements have about the size of the prior. If
-        the hidden layer is wider than d, the other units are random and do not change the logit.
+        The first hidden unit computes the cosine, and the next units compute orthogonal directions
+        of d · x ⊙ t. The mean of each component is d · x ⊙ t, whose elements have about the size of
+        the prior. If the hidden layer is wider than d, the other units are random and do not change
+        the logit.
 
         Args:
             scale: Factor of the cosine.
@@ -136,7 +138,7 @@ class PairPosterior(nn.Module):
     def log_variances(self, hidden: Tensor) -> Tensor:
         """Return the limited log variances, ``(…, K, d)``, from ``hidden`` ``(…, h)``.
 
-        The gradient is that without limits, so that values outside the limits can return.
+        The gradient ignores the limits, so that training can move values back inside the limits.
         """
         values: Tensor = self.log_variance_heads(hidden).unflatten(-1, (self.components, -1))
         return values + (values.clamp(MIN_LOG_VARIANCE, self.max_log_variance) - values).detach()

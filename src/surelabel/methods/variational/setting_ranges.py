@@ -1,4 +1,4 @@
-"""Checks of the settings of methods with a latent similarity."""
+"""Check the settings of methods with a latent similarity."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Losses that fit the variance of a pair to its squared error."""
+"""Compute losses that fit the variance of a pair to its squared error."""
 
 from collections.abc import Callable
 
@@ -16,8 +16,8 @@ def variance_loss(
 
         e² / (2 v) + log(v) / 2, with v = σ² / (1 + σ²), or v = σ² if not ``bounded_variance``
 
-    The minimum is at v = e². A squared error of a probability is in [0, 1], as is v if bounded. The
-    loss has no gradient with respect to the errors.
+    The minimum is at v = e². A squared error of a probability is in [0, 1], and so is v if it is
+    bounded. The loss has no gradient with respect to the errors.
 
     Args:
         log_variances: Values of log σ², any shape.
@@ -61,7 +61,8 @@ def hardest_negative_weights(
     """Return weights of a mean over the negative pairs with the highest scores.
 
     The result is the mean of two means: over the hardest texts of each image, and over the hardest
-    images of each text. Other captions of an image are positive, so they are never chosen.
+    images of each text. All captions of an image are positive, so none of them is chosen as a
+    negative.
 
     Args:
         scores: Scores of n images and s texts, ``(n, s)``.
@@ -76,8 +77,8 @@ def hardest_negative_weights(
         VACSR, arXiv:2605.30968, eq. 12.
 
     Differs:
-        Equation 12 takes the maximum over the loss, but its text means the negative with the
-        highest similarity, which is used here, for both directions.
+        Equation 12 selects the negative with the highest loss, but the text of the paper describes
+        the negative with the highest similarity. The latter is used here, in both directions.
     """
     negatives = scores.detach().masked_fill(~(known & (targets <= 0.5)), -torch.inf)
     of_images = _mean_weights_over_rows(_highest_in_rows(negatives, count))
@@ -96,7 +97,7 @@ def matched_variance_losses(
 ) -> tuple[Tensor, Tensor]:
     """Return the variance losses of positive pairs and of the hardest negatives, two scalars.
 
-    The target of both is 1: the variance of a pair is fitted to (1 - p)².
+    Both losses have the target 1: the variance of a pair is fitted to (1 - p)².
 
     Args:
         sample: Sampled logits of n images and s texts.
@@ -151,8 +152,8 @@ def residual_error_loss(
     Differs:
         ``variance_loss`` has the same minimum, but its gradient is unbounded where the variance is
         small. On the validation images of scenes-80, the mean of v is 1 % above the mean squared
-        error with this loss, and 21 % below with ``variance_loss``; both detect errors equally
-        well (79.0 % AUROC).
+        error with this loss, and 21 % below it with ``variance_loss``. Both losses detect errors
+        equally well (79.0 % AUROC).
     """
     errors = (targets - logits.detach().sigmoid()).square()
     losses = F.binary_cross_entropy_with_logits(log_variances, errors, reduction="none")

@@ -1,4 +1,4 @@
-"""Similarity of images and sentences with an uncertainty, trained on images with captions."""
+"""Score images and sentences with a similarity and its uncertainty, trained on captions."""
 
 import math
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ from surelabel.methods.variational.variance_losses import (
 from surelabel.records import Features
 
 POSTERIOR_RATE = 0.1  # learning rate relative to that of the projections
-TEXT_TOWER_RATE, IMAGE_TOWER_RATE = 0.1, 0.01  # of trained blocks
-MIN_PROBABILITY = 0.3  # of matching pairs after training; a smaller mean causes a warning
+TEXT_TOWER_RATE, IMAGE_TOWER_RATE = 0.1, 0.01  # relative learning rates of trained blocks
+MIN_PROBABILITY = 0.3  # a smaller mean of matching pairs after training causes a warning
 
 
 class Variational(Method):
@@ -49,9 +49,9 @@ class Variational(Method):
 
         loss = recon + alpha · KL + beta · (V_pos + gamma · V_neg)
 
-    recon is the loss of the training recipe on the sampled scores, KL the upper bound of the
-    divergence of q from N(0, I), V_pos the variance loss of matching pairs, and V_neg that of the
-    hardest pairs that do not match, for which the target is 1, too.
+    recon is the loss of the training recipe on the sampled scores, and KL is the upper bound of the
+    divergence of q from N(0, I). V_pos is the variance loss of matching pairs, and V_neg is that of
+    the hardest pairs that do not match. In both variance losses, the target is 1.
 
     Labels are scored like sentences.
 
@@ -59,14 +59,15 @@ class Variational(Method):
         encoder: Encoder of images and texts.
         names: Labels. Synonyms of one label are separated by ``|``. Other labels can be scored
             after the fit.
-        width: Width of the common space, >= 1. If None, the width of the image vectors.
-        text_width: Width of precomputed text vectors. If None, the width of the encoder.
-        hidden_width: Width of the hidden layer, >= 1. If None, the width of the common space.
+        width: Width of the common space, >= 1. If None, the width of the image vectors is used.
+        text_width: Width of precomputed text vectors. If None, the width of the encoder is used.
+        hidden_width: Width of the hidden layer, >= 1. If None, the width of the common space is
+            used.
         initial_scale: Factor of the cosine in the scores before training, > 0.
         initial_bias: Score of orthogonal vectors before training.
         components: Number of components of the mixture (K), >= 1.
         alpha: Weight of the divergence, >= 0. The divergence is a mean over the dimensions.
-        beta: Weight of the variance losses, >= 0. If 0, the reconstruction remains.
+        beta: Weight of the variance losses, >= 0. If 0, only recon and KL remain in the loss.
         gamma: Weight of the hardest pairs in the variance losses, >= 0.
         hard_negatives: Number of hardest sentences of each image, and of hardest images of each
             sentence, >= 1.
@@ -76,12 +77,12 @@ class Variational(Method):
         detach_trunk: Whether the variance losses train only the log variances, and not the hidden
             layer. If True, noise inflation is less likely.
         bounded_variance: Whether the variance in the variance losses is σ² / (1 + σ²).
-        generalized_pooling: Whether images and sentences are pooled from patches and tokens with
-            learned weights, instead of the vectors of the encoder.
-        trained_blocks: Number of last blocks of both towers that are trained, with the final norms
-            and the projections of the towers, >= 0. The lower blocks are run once. If blocks are
-            trained, the encoder must have a plain ViT and a causal text tower, and the data must be
-            images and captions, not vectors.
+        generalized_pooling: Whether the vectors of images and sentences are pooled from patches and
+            tokens with learned weights. If False, the vectors of the encoder are used.
+        trained_blocks: Number of last blocks of each tower that are trained, together with the
+            final norms and the projections of the towers, >= 0. The lower blocks are run once. If
+            blocks are trained, the encoder must have a plain ViT and a causal text tower, and the
+            data must be images and captions, not vectors.
         templates: Prompt templates of the labels; see ``TextScorer``.
 
     Raises:
@@ -92,22 +93,22 @@ class Variational(Method):
         arXiv:2605.30968.
 
     Differs:
-        By default, the towers are frozen, and projections and latent similarity are trained. The
-        learning rates of trained blocks are those of the paper for towers, relative to that of the
-        projections: 0.1 for texts and 0.01 for images. The paper trains all blocks, with a smaller
-        learning rate for lower blocks, on images that are cropped at random. The paper
-        multiplies all losses except KL by beta; then beta = 0 would not train the similarity. The
-        reconstruction is the binary cross-entropy, which has the gradient of the squared error with
-        the straight-through sigmoid of the paper. The latent vector is decoded linearly, so the
-        logit is sampled directly. The weights start such that the scores are scaled cosines, and
-        the latent similarity has a tenth of the learning rate. See ``variance_loss`` and
-        ``hardest_negative_weights`` for the other differences.
+        By default, the towers are frozen, and projections and latent similarity are trained. As in
+        the paper, the learning rates of trained blocks relative to that of the projections are 0.1
+        for texts and 0.01 for images. The paper trains all blocks, with a smaller learning rate for
+        lower blocks, on images that are cropped at random. The paper multiplies all losses except
+        KL by beta; with beta = 0, the similarity would then not be trained. The reconstruction is
+        the binary cross-entropy, which has the gradient of the squared error with the
+        straight-through sigmoid of the paper. The latent vector is decoded linearly, so the logit
+        is sampled directly. The weights are initialized so that the scores are scaled cosines, and
+        the latent similarity has a tenth of the learning rate of the projections. See
+        ``variance_loss`` and ``hardest_negative_weights`` for the other differences.
 
-        The paper trains 25 epochs with 128 captions per batch on a larger dataset. On the captions
-        of scenes-80 with `tiny-vit` (one seed, validation images), R@1 from image to text and from
-        text to image is 40.8 and 27.8 with the recipe here, 36.8 and 27.1 with that of the paper,
-        and 36.6 and 28.4 with zero-shot cosines. With random initial weights, it is 13.6 and 15.8,
-        and noise inflation is reported.
+        The paper trains for 25 epochs with 128 captions per batch on a larger dataset. On the
+        captions of scenes-80 with `tiny-vit` (one seed, validation images), R@1 from image to text
+        and from text to image is 40.8 and 27.8 with the recipe here, 36.8 and 27.1 with that of the
+        paper, and 36.6 and 28.4 with zero-shot cosines. With random initial weights, it is 13.6 and
+        15.8, and noise inflation is reported.
     """
 
     learns_from = "pairs"
@@ -212,7 +213,7 @@ class Variational(Method):
     def folded_heads(self) -> FoldedHeads:
         """Return the network of the scores and log variances of projected vectors.
 
-        The functions of ``all_pairs`` use it for many images and sentences.
+        The functions of ``all_pairs`` use this network for many images and sentences.
         """
         return fold_posterior_heads(self.posterior)
 
@@ -234,7 +235,7 @@ class Variational(Method):
         return self._sample.logits
 
     def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
-        """Return the weighted divergence and variance losses of the last sample, a scalar.
+        """Return the weighted sum of divergence and variance losses of the last sample, a scalar.
 
         Args:
             targets: Targets in [0, 1] of n images and s sentences, ``(n, s)``.

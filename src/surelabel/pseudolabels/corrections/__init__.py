@@ -1,6 +1,6 @@
-"""Corrections of pseudo-labels: ``(scores (n c), *, settings) -> scores (n c)``, in log-odds.
+"""Define corrections of pseudo-labels, functions ``(scores (n c), *, settings) -> scores (n c)``.
 
-To add a correction, add one line to ``CORRECTIONS``.
+All scores are log-odds. To add a correction, add one line to ``CORRECTIONS``.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Hard correction: fixed probabilities for the highest and the lowest label of an image."""
+"""Set fixed probabilities for the highest and the lowest label of an image (hard correction)."""
 
 import math
 

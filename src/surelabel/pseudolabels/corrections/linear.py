@@ -1,4 +1,4 @@
-"""Order-persistent correction: the highest probabilities are moved linearly towards 1."""
+"""Raise the highest probabilities of an image linearly towards 1, without changing their order."""
 
 import math
 

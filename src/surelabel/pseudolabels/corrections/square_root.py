@@ -1,4 +1,4 @@
-"""Order-persistent correction: square root of the highest probabilities."""
+"""Replace the highest probabilities by their square roots, without changing their order."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Settings of cut-and-sew self-training: overlays on canvases, and the updates of their labels."""
+"""Define the settings of cut-and-sew self-training: overlays on canvases, and label updates."""
 
 import math
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ REFERENCE_IMAGES = 5000  # number of images from which images_per_label is not r
 
 @dataclass(frozen=True, kw_only=True)
 class CutAndSew:
-    """Settings for training a student on images with pasted overlays.
+    """Define the settings for training a student on images with pasted overlays.
 
     Args:
         max_overlays: Largest number of overlays on an image (L), >= 0. If 0, no overlays are
             pasted.
         overlay_probability: Probability p in [0, 1]. In the variant "code", p is the probability
-            that an overlay is the last overlay; in the variant "paper", the probability that there
-            is another overlay.
+            that an overlay is the last overlay; in the variant "paper", p is the probability that a
+            further overlay follows.
         overlay_scale: Largest fraction of the canvas width, and of the canvas height, that all
             overlays together may cover (q), in (0, 1].
         variant: Rule for number and size of the overlays, "paper" or "code".

@@ -1,4 +1,4 @@
-"""The two losses of expectation-maximization training of labels and student."""
+"""Compute the two losses of expectation-maximization training of labels and student."""
 
 from torch import Tensor
 
@@ -14,8 +14,8 @@ def em_expectation_loss(blended: Tensor, student: Tensor) -> Tensor:
     S is the sigmoid, z are the log-odds of the labels, and u the scores of the student.
 
     Args:
-        blended: Log-odds z of the labels of canvases, ``(n, c)``. The gradient of the log-odds
-            flows back to the labels of the images on each canvas.
+        blended: Log-odds z of the labels of canvases, ``(n, c)``. The gradient of the log-odds is
+            propagated to the labels of the images on each canvas.
         student: Scores u of the student for the same canvases, ``(n, c)``.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Label estimator: pseudo-labels that are updated during training, by Adam on selected rows."""
+"""Store pseudo-labels, and update selected rows with Adam during training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ EPSILON = 1e-8  # avoids a division by zero for elements without a gradient
 
 @dataclass(frozen=True)
 class EstimatorBatch:
-    """Rows of a label estimator for one batch of canvases.
+    """Store the rows of a label estimator for one batch of canvases.
 
     Attributes:
         log_odds: Copy of the rows that accumulates a gradient, ``(m, c)``.
@@ -42,8 +42,8 @@ class LabelEstimator(nn.Module):
         log_odds: Initial log-odds, ``(n, c)``, which are copied.
         learning_rate: Learning rate (lr), > 0, approximately the change of an element in one step.
         weight_decay: Weight decay towards log-odds 0 (probability 0.5), >= 0.
-        beta_1: Decay of the mean gradient, in [0, 1).
-        beta_2: Decay of the mean squared gradient, in [0, 1).
+        beta_1: Decay rate of the moving average of the gradient, in [0, 1).
+        beta_2: Decay rate of the moving average of the squared gradient, in [0, 1).
         variant: Rule of the update. With "paper", only the rows of the batch are updated. With
             "code", the mean gradients and the weight decay are applied to all rows at every step.
 
@@ -144,7 +144,7 @@ class LabelEstimator(nn.Module):
         gradient = batch.log_odds.grad
         if gradient is None:
             raise InputError(
-                "batch.log_odds must have a gradient; call backward() on the loss first."
+                "batch.log_odds must have a gradient; got none. Call backward() on the loss first."
             )
         rows = batch.rows
         if self.variant == "code":
@@ -179,6 +179,6 @@ def _check_label_estimator_settings(
             raise ConfigError(f"{name} must be in [0, 1); got {beta!r}.")
     if variant not in ("paper", "code"):
         raise ConfigError(
-            'variant must be "paper" (update rows of the batch) or "code" (all rows); '
+            'variant must be "paper" (update rows of the batch) or "code" (update all rows); '
             f"got {variant!r}."
         )

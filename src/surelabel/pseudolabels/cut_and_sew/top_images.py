@@ -1,4 +1,4 @@
-"""Selection of the images that are used as overlays: the highest scores of each label."""
+"""Select the images that are used as overlays, by the highest scores of each label."""
 
 import torch
 from torch import Tensor
@@ -78,8 +78,8 @@ def mask_top_images_by_prevalence(
         none; ours. TailorCLIP, arXiv:2606.11626, eq. 10, selects a fixed number k of images, which
         is a large fraction of a small dataset and a small fraction of a large dataset. On VOC2012
         train with CLIP RN50x64, half of the expected positive images were selected by whole-image
-        scores. Of the selected images, 96.6 % are positive, and 75.5 % for the label with the
-        lowest percentage (with k = 200, 89.4 % and 52.5 %).
+        scores. Of the selected images, 96.6 % are positive; for the label with the lowest
+        percentage, 75.5 % are positive. With k = 200, the percentages are 89.4 % and 52.5 %.
 
     Example:
         >>> scores = torch.tensor([[4.0, 1.0], [3.0, 2.0], [2.0, 3.0], [1.0, 4.0]])

@@ -1,4 +1,4 @@
-"""Validation of the scores and settings that pseudo-labels are computed from."""
+"""Validate the scores and settings that pseudo-labels are computed from."""
 
 from numbers import Integral
 

@@ -1,4 +1,4 @@
-"""Probability that a label is present in an image, from softmax probabilities of its parts."""
+"""Compute probabilities of labels in an image from the softmax probabilities of its parts."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Rank inversions: pairs in which a negative has a higher score than a positive."""
+"""Count rank inversions, pairs in which a negative has a higher score than a positive."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Mask of the highest scores of each image, independent of the order of the labels."""
+"""Mask the highest scores of each image, independently of the order of the labels."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Correlation of the predictions of two labels, compared with the similarity of their texts."""
+"""Compare the correlation of the predictions of two labels with the similarity of their texts."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TextSimilarity = Literal["cosine", "centered", "minmax"]
 
 @dataclass(frozen=True)
 class CovarianceBatch:
-    """Tensors of one training step that the covariance regularizers need.
+    """Store the tensors of a training step that the covariance regularizers need.
 
     Attributes:
         scores: Log-odds of c labels for n images, or scores if the step has no log-odds, float32 or

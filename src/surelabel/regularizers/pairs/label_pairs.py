@@ -1,4 +1,4 @@
-"""Pairs of a positive and a negative label in the images of a training step."""
+"""Construct the pairs of a positive and a negative label in the images of a training step."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,7 +12,7 @@ from surelabel.shapes import check_shapes
 
 @dataclass(frozen=True)
 class LabelPairs:
-    """Scores and weights of all pairs of a positive and a negative label of the same image.
+    """Store scores and weights of all pairs of a positive and a negative label of one image.
 
     Attributes:
         scores: Log-odds of c labels for n images, or scores if the step has no log-odds, float32 or

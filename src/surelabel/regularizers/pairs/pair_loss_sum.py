@@ -1,4 +1,4 @@
-"""Exact sum of the logistic loss over all label pairs, and the gradient of the sum."""
+"""Compute the exact sum of the logistic loss over all label pairs, and its gradient."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from surelabel.regularizers.pairs.label_pairs import LabelPairs
 
-PAIRS_PER_BLOCK = 2**16  # some hundred kilobytes, which fit into the cache of a core
+PAIRS_PER_BLOCK = 2**16  # a few hundred kilobytes, which fit into the cache of a core
 
 
 def sum_pair_losses(pairs: LabelPairs) -> Tensor:
@@ -27,7 +27,7 @@ def sum_pair_losses(pairs: LabelPairs) -> Tensor:
 
 
 class _PairLossSum(torch.autograd.Function):
-    """Weighted sum of the losses of all pairs; the forward pass saves only the gradient."""
+    """Compute the weighted sum of all pair losses; the forward pass saves only the gradient."""
 
     @staticmethod
     def forward(

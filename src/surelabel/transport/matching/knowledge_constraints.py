@@ -1,8 +1,8 @@
-"""Knowledge-constrained optimal transport: cost, region weights and teacher plan.
+"""Compute cost, region weights and teacher plan of knowledge-constrained optimal transport.
 
 Cost, region weights and teacher plan are computed from the cosine similarities of regions and
 labels, ``(n, p, c)``. Compute the similarities in float32 or float64. In half precision, the
-rounding error of a cosine is up to 2e-4; if cosines are multiplied by 100 (``sharpness``), the
+rounding error of a cosine is up to 2e-4. If cosines are multiplied by 100 (``sharpness``), the
 relative error of the softmax is up to 2 %. The functions of this module do not propagate gradients.
 
     cost, regularization = add_knowledge_constraint_to_cost(
@@ -28,12 +28,12 @@ def knowledge_constrained_cost(
     reference: Tensor | None = None,
     is_new: Tensor | None = None,
 ) -> Tensor:
-    """Return the cost of each region for each label: 1 minus the softmax over labels.
+    """Return the cost of each region for each label, which is 1 minus the softmax over labels.
 
         C_ij = 1 - softmax over labels (sharpness · S_ij)
 
-    where C_ij is the cost of region i for label j, and S_ij is the cosine similarity of region i
-    and label j.
+    In this formula, C_ij is the cost of region i for label j, and S_ij is the cosine similarity of
+    region i and label j.
 
     Args:
         similarities: Cosine similarities of n images, p regions and c labels (S), ``(n, p, c)``.
@@ -84,11 +84,12 @@ def knowledge_constrained_cost(
 def knowledge_constrained_region_weights(
     similarities: Tensor, *, temperature: float = 0.1
 ) -> Tensor:
-    """Return region weights: the softmax over regions of the highest similarity to any label.
+    """Return region weights, the softmax over regions of the highest similarity to any label.
 
         u_i = softmax over regions (max_j S_ij / temperature)
 
-    where u_i is the weight of region i and S_ij is the cosine similarity of region i and label j.
+    In this formula, u_i is the weight of region i and S_ij is the cosine similarity of region i and
+    label j.
 
     Args:
         similarities: Cosine similarities of n images, p regions and c labels (S), ``(n, p, c)``.
@@ -126,8 +127,8 @@ def knowledge_constrained_log_teacher_plan(
         W_ij = softmax over labels (sharpness · S_ij)
         log P~_ij = log softmax over regions (focus · W_ij) if label j is positive, otherwise 0
 
-    where P~ is the teacher plan, S_ij is the cosine similarity of region i and label j, and W_ij is
-    the softmax probability of label j in region i.
+    In these formulas, P~ is the teacher plan, and S_ij is the cosine similarity of region i and
+    label j. W_ij is the softmax probability of label j in region i.
 
     Args:
         similarities: Cosine similarities of n images, p regions and c labels, computed by the
@@ -151,7 +152,7 @@ def knowledge_constrained_log_teacher_plan(
     Differs:
         For labels that are not positive, the authors' code uses the smallest value of the whole
         batch instead of 0. The converged transport plan is the same, because its marginals are
-        fixed, and a constant that is added to all costs of a label has no effect. But
+        fixed, and a constant that is added to all costs of a label has no effect. However,
         ``sinkhorn(variant="code")`` stops earlier than the released training code: on simulated
         CLIP features with 196 regions and 48 labels, after 4 steps instead of 12. The default
         factors are those of the authors' code.
@@ -178,8 +179,8 @@ def add_knowledge_constraint_to_cost(
         min <C, P> - lambda1 · H(P) + lambda2 · KL(P || P~)
           = min <C - lambda2 · log P~, P> - (lambda1 + lambda2) · H(P)
 
-    where C is the cost, P is the transport plan, P~ is the teacher plan, <C, P> is the sum of all
-    C_ij · P_ij, H is the entropy and KL is the Kullback-Leibler divergence.
+    In this equation, C is the cost, P is the transport plan, P~ is the teacher plan, and <C, P> is
+    the sum of all C_ij · P_ij. H is the entropy, and KL is the Kullback-Leibler divergence.
 
     Args:
         cost: Cost of p regions for c labels in n images (C), ``(n, p, c)``.

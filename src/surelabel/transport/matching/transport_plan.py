@@ -1,4 +1,4 @@
-"""Transport plan in factored form, so that weighted sums do not need the whole matrix."""
+"""Store a transport plan in factored form, so that weighted sums do not need the whole matrix."""
 
 import math
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ BYTES_PER_BLOCK = 2**26  # size of one product on an accelerator: 64 MiB, a few 
 
 @dataclass(frozen=True)
 class TransportPlan:
-    """Weight of each region i of an image for each label j: ``left_i · kernel_ij · right_j``.
+    """Store the weight of each region i for each label j as ``left_i · kernel_ij · right_j``.
 
     The factors are float32 or float64 and have no gradient. If a plan did not converge, ``apply``
     and ``matrix`` raise ``NotConverged``. To use the plan nevertheless,
@@ -90,7 +90,7 @@ class TransportPlan:
 
     @property
     def matrix(self) -> Tensor:
-        """Matrix of the plan, ``(n, p, c)``, computed at each access.
+        """Return the matrix of the plan, ``(n, p, c)``, which is computed at each access.
 
         Raises:
             NotConverged: If the plan did not converge.
@@ -99,13 +99,14 @@ class TransportPlan:
         return self.left[:, :, None] * self.kernel * self.right[:, None, :]
 
     def column_shares(self, cost: Tensor) -> Tensor:
-        """Return the fraction of each region in the column of any label, also of a new label.
+        """Return the fraction of each region in the column of any label, including new labels.
 
             P_ij / v_j = softmax over regions (f_i - C_ij / regularization)
 
-        where P is the plan, v_j is the weight of label j, f_i is the potential of region i, and C
-        is the cost. For a label of the plan, the result is its column, divided by its weight. For
-        a new label, the result extends the plan without a change of the other columns.
+        In this formula, P is the plan, v_j is the weight of label j, f_i is the potential of region
+        i, and C is the cost. For a label of the plan, the result is the column of the label,
+        divided by the weight of the label. For a new label, the result extends the plan without a
+        change of the other columns.
 
         Args:
             cost: Cost of each region for each label (C), ``(n, p, c)``. The labels may differ from
@@ -125,8 +126,8 @@ class TransportPlan:
         self._check_converged()
         if self.region_potentials is None:
             raise ConfigError(
-                "column_shares requires a plan with region_potentials; got a plan without. Use "
-                "sinkhorn, softmax or average."
+                "column_shares requires a plan with region_potentials; got a plan without them. "
+                "Use sinkhorn, softmax or average."
             )
         with torch.no_grad(), torch.autocast(cost.device.type, enabled=False):
             logits = self.region_potentials[:, :, None] - cost / self.regularization

@@ -1,4 +1,4 @@
-"""Transport problem: validated cost and marginals in float32 or float64."""
+"""Validate the cost and the marginals of a transport problem, in float32 or float64."""
 
 import math
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ SUM_TOLERANCE = 0.01  # allowed error of the sum of weights; bfloat16 rounds by 
 
 @dataclass(frozen=True)
 class TransportProblem:
-    """Cost and marginals in float32 or float64, without gradient.
+    """Store the cost and the marginals in float32 or float64, without gradient.
 
     Attributes:
         cost: Cost of p regions for c labels in n images, ``(n, p, c)``.
-        rows: Weights of the regions, sum 1 in each image, ``(n, p)``.
-        columns: Weights of the labels, sum 1 in each image, ``(n, c)``.
+        rows: Weights of the regions, with sum 1 in each image, ``(n, p)``.
+        columns: Weights of the labels, with sum 1 in each image, ``(n, c)``.
         cost_range: Difference between the largest and the smallest cost of each image, ``(n,)``.
     """
 
@@ -61,7 +61,7 @@ class TransportProblem:
 
 @dataclass(frozen=True)
 class SinkhornSettings:
-    """Regularization and stopping rule of Sinkhorn's iteration.
+    """Store the regularization and the stopping rule of Sinkhorn's iteration.
 
     Attributes:
         regularization: Weight of the entropy, > 0.
@@ -114,7 +114,7 @@ def check_positive_transport_settings(**settings: float) -> None:
     """Check that settings are greater than 0 and finite.
 
     Raises:
-        ConfigError: If a setting is not greater than 0, or infinite.
+        ConfigError: If a setting is not greater than 0, or is infinite.
     """
     for name, value in settings.items():
         if not 0 < value < math.inf:

@@ -1,4 +1,4 @@
-"""Entropy-regularized optimal transport by Sinkhorn's iteration."""
+"""Solve entropy-regularized optimal transport by Sinkhorn's iteration."""
 
 from typing import Literal
 
@@ -27,8 +27,9 @@ def sinkhorn(
         minimize  <C, P> - regularization · H(P)
         with  Σ_j P_ij = u_i,  Σ_i P_ij = v_j,  P_ij >= 0
 
-    where C is the cost, P is the transport plan, <C, P> is the sum of all C_ij · P_ij, H(P) is the
-    entropy of the plan, u_i is the weight of region i and v_j is the weight of label j.
+    In this problem, C is the cost, P is the transport plan, <C, P> is the sum of all C_ij · P_ij,
+    and H(P) is the entropy of the plan. u_i is the weight of region i, and v_j is the weight of
+    label j.
 
     The iteration of each image stops independently when the total error of the region marginal is
     at most ``tolerance``. The label marginal is exact. The iteration uses the kernel
@@ -40,8 +41,8 @@ def sinkhorn(
     Args:
         cost: Cost of each region for each label (C), ``(n, p, c)`` for n images, p regions and c
             labels, finite.
-        rows: Weights of the regions (u), ``(n, p)``, sum 1 in each image.
-        columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
+        rows: Weights of the regions (u), ``(n, p)``, with sum 1 in each image.
+        columns: Weights of the labels (v), ``(n, c)``, with sum 1 in each image.
         regularization: Weight of the entropy (lambda), > 0, in units of cost.
         tolerance: Total error of the region marginal at which the iteration of an image stops, > 0.
             The total weight of the regions is 1.
@@ -71,7 +72,7 @@ def sinkhorn(
         an image depends on the other images of the batch, and up to 0.5 % of the weight is assigned
         to wrong regions. ``variant="code"`` reproduces this rule and ignores ``tolerance``;
         ``converged`` is True if the rule was met. The number of steps also depends on constants
-        that are added to all costs of a label: on simulated CLIP features, it is 4 with
+        that are added to all costs of a label. On simulated CLIP features, the number is 4 with
         ``knowledge_constrained_log_teacher_plan`` and 12 with the teacher plan of the authors'
         code. Under autocast, the authors' code iterates in half precision and loses 3 to 4 % of the
         weight; no variant reproduces this loss.

@@ -1,4 +1,4 @@
-"""Sinkhorn's iteration with the stopping rule of the released code of "Recover and Match"."""
+"""Run Sinkhorn's iteration with the stopping rule of the released code of "Recover and Match"."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Anderson acceleration of Sinkhorn's iteration, with arrays of numpy or torch."""
+"""Accelerate Sinkhorn's iteration by Anderson's method, with arrays of numpy or torch."""
 
 from types import ModuleType
 from typing import Any
@@ -9,16 +9,18 @@ MIN_INDEPENDENCE = 1e-6  # squared sine of the angle between two changes that ar
 
 
 class AndersonAcceleration:
-    """Extrapolation of the logarithms of the left scaling factors from the last two steps.
+    """Extrapolate the logarithms of the left scaling factors from the last two steps.
 
-    A step of Sinkhorn's iteration changes the logarithms f of the left scaling factors to f - r,
-    where r is the logarithm of the row sums of the plan, divided by the weights of the regions.
-    The extrapolation adds a linear combination of the last two changes of r - f. The same
-    combination of the changes of r has the smallest distance to r. The distance is weighted with
-    the weights of the regions, so regions without weight have no influence.
+    A step of Sinkhorn's iteration changes the logarithms f of the left scaling factors to f - r.
+    Here r is the logarithm of the quotient of the row sums of the plan and the weights of the
+    regions. The extrapolation adds a linear combination of the last two changes of r - f. The
+    coefficients minimize the distance between r and the same combination of the changes of r. The
+    distance is weighted with the weights of the regions, so regions without weight have no
+    influence.
 
     If the error of an image rises, its next step is a step of Sinkhorn's iteration, without
-    extrapolation. If the error more than doubles, this step starts from the step before the rise.
+    extrapolation. If the error more than doubles, this step starts from the last step before the
+    rise.
 
     Args:
         library: The module ``numpy`` or ``torch``.
@@ -38,14 +40,14 @@ class AndersonAcceleration:
         self.newest = self.oldest = (zeros, zeros, zeros, zero_sums)
         self.base_residual = self.correction = zeros
         self.base_error = zero_sums + library.inf
-        self.is_plain = zero_sums == 0  # the last step was not extrapolated
+        self.is_plain = zero_sums == 0  # whether the last step was not extrapolated
         self.has_base = False
 
     def next_correction(self, residual: Any, error: Any) -> tuple[Any, Any]:
-        """Return what to add to the next logarithms, and the images to set back.
+        """Return the correction of the next logarithms, and a mask of the images to reset.
 
         Args:
-            residual: Logarithm of the row sums divided by the weights (r) in nats, ``(n, p)``.
+            residual: Logarithm of the quotient of row sums and weights (r), in nats, ``(n, p)``.
             error: Error of the region marginal, ``(n,)``.
 
         Returns:
@@ -67,7 +69,7 @@ class AndersonAcceleration:
         return self.correction, is_discarded
 
     def _append_change(self, change: Any, step: Any) -> None:
-        """Store a change of r and the change of r - f, and forget all but the last two changes."""
+        """Store a change of r and the change of r - f, and keep only the last two changes."""
         weighted = self.weights * change
         square = self._sums_of_products(weighted, change)
         self.oldest, self.newest = self.newest, (change, step, weighted, square)

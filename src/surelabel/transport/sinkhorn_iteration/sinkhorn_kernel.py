@@ -1,4 +1,4 @@
-"""Sinkhorn's iteration with the kernel exp(-cost / regularization), which must not underflow."""
+"""Run Sinkhorn's iteration with the kernel exp(-cost / regularization), without underflow."""
 
 from types import ModuleType
 from typing import Any
@@ -25,9 +25,9 @@ def solve_with_sinkhorn_kernel(
 ) -> TransportPlan:
     """Return the transport plan of Sinkhorn's iteration with the kernel K.
 
-    Each step computes the scaling factors ``left = u / (K right)`` and ``right = v / (K' left)``,
-    where u and v are the weights of regions and labels, and K' is the transpose of K. If the
-    iteration is accelerated, ``left`` is extrapolated before ``right`` is computed.
+    Each step computes the scaling factors ``left = u / (K right)`` and ``right = v / (K' left)``.
+    In these formulas, u and v are the weights of regions and labels, and K' is the transpose of K.
+    If the iteration is accelerated, ``left`` is extrapolated before ``right`` is computed.
     """
     cost, rows, columns = problem.cost, problem.rows, problem.columns
     kernel, results = torch.empty_like(cost), []
@@ -56,10 +56,10 @@ def _sinkhorn_kernel_blocks(cost: Tensor) -> list[slice]:
 def _solve_sinkhorn_kernel_block(
     kernel: Tensor, rows: Tensor, columns: Tensor, settings: SinkhornSettings
 ) -> list[Tensor]:
-    """Return factors, steps and error of a block; numpy on a CPU is ten times faster than torch."""
+    """Return the scaling factors of regions and labels, the steps and the error of a block."""
     if kernel.device.type != "cpu":
         return list(iterate_sinkhorn_kernel_scalings(torch, kernel, rows, columns, settings))
-    arrays = iterate_sinkhorn_kernel_scalings(
+    arrays = iterate_sinkhorn_kernel_scalings(  # numpy is ten times faster than torch on a CPU
         np, kernel.numpy(), rows.numpy(), columns.numpy(), settings
     )
     return [torch.from_numpy(array) for array in arrays]

@@ -1,4 +1,4 @@
-"""Sinkhorn's iteration with logarithms, for kernels that underflow."""
+"""Run Sinkhorn's iteration with logarithms, for kernels that underflow."""
 
 import torch
 

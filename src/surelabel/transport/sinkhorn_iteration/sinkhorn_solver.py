@@ -1,4 +1,4 @@
-"""Sinkhorn's iteration with the kernel, or with logarithms for kernels that underflow."""
+"""Run Sinkhorn's iteration with the kernel, or with logarithms if the kernel underflows."""
 
 from dataclasses import fields, replace
 from typing import Any
