@@ -1,4 +1,4 @@
-"""Features of image files: decoding in worker processes, encoding, and caching."""
+"""Decode image files in worker processes, and compute and cache features of the images."""
 
 import os
 import time
@@ -24,10 +24,9 @@ from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
+from surelabel.features.resized_pixels import PixelArray, normalize_resized, resize_for_encoder
 from surelabel.progress import Progress
 from surelabel.records import Features, SkippedImage
-
-Float32Array = npt.NDArray[np.float32]
 
 MIN_IMAGES_FOR_WORKERS = 64  # for fewer images, starting worker processes takes longer
 
@@ -42,11 +41,11 @@ class EncodedImages:
         skipped: Images that could not be read, each with the reason.
         n_cached: Number of images whose features were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
-        model_seconds: Time spent in the encoder, in seconds, summed over the batches, of which
-            several can be encoded at once.
+        model_seconds: Time spent in the encoder, in seconds, summed over the batches. Several
+            batches can be encoded at once.
         hashes: Content hashes of the n files, from :func:`content_hash_for_cache`.
         encoder_passes: Number of encoder inputs for each image, ``(n,)``: the image and its views,
-            including those whose features were read from the cache.
+            including inputs whose features were read from the cache.
     """
 
     features: Features
@@ -82,10 +81,10 @@ def encode_image_files(
             last layer. The kind ``ladder/FIRST/DEPTH`` has the input tokens of the last DEPTH
             blocks and ``self_aware_sum``.
         cache: Cache of the features. If None, features are not cached.
-        batch_size: Number of images per forward pass. If None, the number is that of
-            :func:`encoding_batch_size`.
+        batch_size: Number of images per forward pass. If None, the result of
+            :func:`encoding_batch_size` is used.
         workers: Number of decoding processes. If None, there are no worker processes for fewer
-            than 64 images, and one per CPU core, at most 8, for more images.
+            than 64 images. For more images, there is one process per CPU core, at most 8.
         strict: Whether an unreadable image raises an error instead of being skipped.
         progress: Function that is called with the number of processed images and the number of
             all images.
@@ -125,17 +124,17 @@ def image_feature_worker_count(images: int) -> int:
 
 @dataclass(frozen=True)
 class _LoadedImage:
-    """A preprocessed image; if the image is cached or unreadable, ``pixels`` is None."""
+    """A resized image; if the image is cached or unreadable, ``pixels`` is None."""
 
     row: int
     key: str
-    pixels: Float32Array | None
+    pixels: PixelArray | None
     reason: str
     seconds: float
 
 
 class _ImageLoader:
-    """Pixels of image files, decoded and preprocessed."""
+    """Decode and resize image files, in worker processes or in the main process."""
 
     def __init__(self, paths: Sequence[str], encoder: Encoder, cached_keys: frozenset[str]):
         self._paths, self._encoder, self._cached_keys = paths, encoder, cached_keys
@@ -162,7 +161,7 @@ class _ImageLoader:
             key = content_hash_for_cache(path)
             if key not in self._cached_keys:
                 image = open_image(path, min_side=self._min_side)
-                pixels = self._encoder.preprocess(image).numpy()
+                pixels = resize_for_encoder(self._encoder, image)
         except DataError as error:
             key, reason = "", str(error).removeprefix(f"{path}: ")
         yield _LoadedImage(row, key, pixels, reason, time.perf_counter() - start)
@@ -186,7 +185,7 @@ class _ImageFeatureCollector:
     def encode(
         self, batches: Iterator[list[_LoadedImage]]
     ) -> Generator[tuple[list[_LoadedImage], dict[str, Float16Array]]]:
-        """Yield the batches, each with the features of the images that no batch before contains."""
+        """Yield the batches, each with the features of images that no earlier batch contains."""
         started = ((loaded, self._pixels_to_encode(loaded)) for loaded in batches)
         encoded = encode_batches_concurrently(
             lambda batch: self._encode_pixels(batch[1]),
@@ -209,7 +208,7 @@ class _ImageFeatureCollector:
             self._arrays |= self._cache.get(self._encoder.fingerprint, self._kind, sorted(row_of))
         for key in row_of.keys() - self._arrays.keys():  # deleted from the cache meanwhile
             image = open_image(self._paths[row_of[key]], min_side=self._encoder.input_side)
-            arrays, seconds = self._encode_pixels({key: self._encoder.preprocess(image).numpy()})
+            arrays, seconds = self._encode_pixels({key: resize_for_encoder(self._encoder, image)})
             self._arrays |= arrays
             self._new_features.add(arrays)
             self._model_seconds += seconds
@@ -250,7 +249,7 @@ class _ImageFeatureCollector:
             encoder_passes=np.ones(len(rows), dtype=np.int64),
         )
 
-    def _pixels_to_encode(self, loaded: Sequence[_LoadedImage]) -> dict[str, Float32Array]:
+    def _pixels_to_encode(self, loaded: Sequence[_LoadedImage]) -> dict[str, PixelArray]:
         """Return the pixels of uncached images, without images that were returned before."""
         pixels = {
             image.key: image.pixels
@@ -261,13 +260,13 @@ class _ImageFeatureCollector:
         return pixels
 
     def _encode_pixels(
-        self, pixels: Mapping[str, Float32Array]
+        self, pixels: Mapping[str, PixelArray]
     ) -> tuple[dict[str, Float16Array], float]:
         """Return the packed features of one batch by key, and the time in seconds."""
         if not pixels:
             return {}, 0.0
         start = time.perf_counter()
-        batch = torch.from_numpy(np.stack(list(pixels.values())))
+        batch = normalize_resized(self._encoder, np.stack(list(pixels.values())))
         arrays = encode_within_memory(
             self._encode_batch, batch, fingerprint=self._encoder.fingerprint, kind=self._kind
         )

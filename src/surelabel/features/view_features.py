@@ -1,4 +1,4 @@
-"""Features of image parts (views), which are cropped and encoded separately."""
+"""Compute features of image parts (views), which are cropped and encoded separately."""
 
 import hashlib
 import math
@@ -28,6 +28,7 @@ from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
 from surelabel.features.feature_packing import pack_features
 from surelabel.features.image_features import image_feature_worker_count
+from surelabel.features.resized_pixels import PixelArray, normalize_resized, resize_for_encoder
 from surelabel.progress import Progress
 from surelabel.views import Box, ViewLayout, crop_and_resize_box
 
@@ -51,8 +52,8 @@ class EncodedViews:
         unreadable: Reasons why images cannot be read, by index of the image.
         n_cached: Number of images whose views were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
-        model_seconds: Time spent in the encoder, in seconds, summed over the batches, of which
-            several can be encoded at once.
+        model_seconds: Time spent in the encoder, in seconds, summed over the batches. Several
+            batches can be encoded at once.
     """
 
     views: Tensor
@@ -88,10 +89,10 @@ def encode_views(
             are computed. If a file no longer has the given hash, the file is treated as unreadable.
         cache: Cache of the features. If None, features are not cached. Features of images in
             memory are never cached.
-        batch_size: Number of views per forward pass. If None, the number is that of
-            :func:`encoding_batch_size`.
+        batch_size: Number of views per forward pass. If None, the result of
+            :func:`encoding_batch_size` is used.
         workers: Number of decoding processes. If None, there are no worker processes for fewer
-            than 64 images, and one per CPU core, at most 8, for more images.
+            than 64 images. For more images, there is one process per CPU core, at most 8.
         progress: Function that is called with the number of processed images and the number of
             all images.
 
@@ -164,14 +165,14 @@ class _ViewMessage:
     """Consecutive views of an image; if the image is unreadable, ``pixels`` is None."""
 
     key: str
-    pixels: npt.NDArray[np.float32] | None
+    pixels: PixelArray | None
     is_last: bool
     reason: str
     seconds: float
 
 
 class _ViewLoader:
-    """Pixels of views, cropped from decoded images and preprocessed."""
+    """Decode images, and crop and resize their views."""
 
     def __init__(self, encoder: Encoder, batch_size: int):
         self._encoder = encoder
@@ -193,15 +194,14 @@ class _ViewLoader:
         boxes = task.layout.boxes(image.size, task.image_hash)
         for first in range(0, len(boxes), self._views_per_message):
             end = first + self._views_per_message
-            views = [self._preprocess_view(image, box) for box in boxes[first:end]]
+            views = [self._resize_view(image, box) for box in boxes[first:end]]
             is_last, seconds = end >= len(boxes), time.perf_counter() - start
             yield _ViewMessage(key, np.stack(views), is_last, "", seconds)
             start = time.perf_counter()
 
-    def _preprocess_view(self, image: Image.Image, box: Box) -> npt.NDArray[np.float32]:
+    def _resize_view(self, image: Image.Image, box: Box) -> PixelArray:
         view = crop_and_resize_box(image, box, size=(self._across, self._down))
-        pixels: npt.NDArray[np.float32] = self._encoder.preprocess(view).numpy()
-        return pixels
+        return resize_for_encoder(self._encoder, view)
 
 
 def _open_image_of_view_task(task: _ViewTask, min_side: int) -> Image.Image:
@@ -314,7 +314,7 @@ class _ViewFeatureCollector:
         views = [message.pixels for message in batch if message.pixels is not None]
         vectors = encode_within_memory(
             lambda pixels: pack_features("images", self._encoder.encode_images(pixels))[:, 0],
-            torch.from_numpy(np.concatenate(views)),
+            normalize_resized(self._encoder, np.concatenate(views)),
             fingerprint=self._encoder.fingerprint,
             kind=KIND,
         )

@@ -50,6 +50,17 @@ def test_images_are_prepared_as_open_clip_prepares_them(resize_mode, interpolati
         assert torch.equal(ImagePreprocessor(settings)(image), theirs(image))
 
 
+@pytest.mark.parametrize("resize_mode", ["shortest", "longest", "squash"])
+@pytest.mark.parametrize("side", [24, 37])
+def test_normalized_batches_of_resized_images_have_the_bits_of_single_images(resize_mode, side):
+    prepare = ImagePreprocessor({**SETTINGS, "resize_mode": resize_mode, "size": side})
+    images = [random_image(*size) for size in ((31, 77), (side, side), (10, 9), (900, 11))]
+    resized = np.stack([prepare.resize(image) for image in images])
+    assert (resized.dtype, resized.shape) == (np.uint8, (4, side, side, 3))
+    expected = torch.stack([prepare(image) for image in images])
+    assert torch.equal(prepare.normalize(resized), expected)
+
+
 @pytest.mark.parametrize("size", [(8 * 10, 10), (10, 8 * 10 + 1), (75, 10)])
 def test_up_to_eight_times_as_long_as_wide_nothing_is_cut_before(size):
     settings = {**SETTINGS, "resize_mode": "shortest"}

@@ -1,9 +1,12 @@
-"""Preprocessing of upright RGB images for an image tower: resize, crop or pad, normalize."""
+"""Preprocess upright RGB images for an image tower: resize, crop or pad, and normalize."""
 
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import torch
 from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 from torch import Tensor
@@ -16,6 +19,7 @@ ALLOWED_VALUES = {
     "interpolation": ("bicubic", "bilinear"),
     "resize_mode": ("shortest", "longest", "squash"),
 }
+N_STEPS_AFTER_RESIZING = 2  # of open_clip: the conversion to a tensor, and the normalization
 CROP_MODES = {"squash": "squash", "shortest": "center", "longest": "border"}  # as in timm
 MAX_SIDE = 8192  # largest input side of an image tower, in pixels
 MAX_ASPECT_RATIO = 8  # longer sides are cropped before resizing, in multiples of the input size
@@ -69,6 +73,26 @@ class ImagePreprocessor:
         image = self._crop_long_image(image)
         pixels: Tensor = self._transform(image)
         return pixels
+
+    def resize(self, image: Image.Image) -> npt.NDArray[np.uint8]:
+        """Return the resized pixels of an upright RGB image, ``(h, w, 3)``.
+
+        Resized pixels take a quarter of the memory of normalized pixels. :meth:`normalize` computes
+        the normalized pixels of many images at once, which takes less time than one by one.
+        """
+        image = self._crop_long_image(image)
+        for step in self._transform.transforms[:-N_STEPS_AFTER_RESIZING]:
+            image = step(image)
+        return np.asarray(image)
+
+    def normalize(self, pixels: npt.NDArray[np.generic]) -> Tensor:
+        """Return the normalized pixels ``(n, 3, h, w)`` of resized images ``(n, h, w, 3)``.
+
+        The result is bitwise equal to the normalized pixels that a call of this object returns.
+        """
+        mean, std = (torch.tensor(self.settings[key])[:, None, None] for key in ("mean", "std"))
+        values = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous().float()
+        return values.div_(255).sub_(mean).div_(std)
 
     def _crop_long_image(self, image: Image.Image) -> Image.Image:
         """Crop the ends of an image that is too long to be resized."""
