@@ -49,6 +49,18 @@ def test_a_split_has_captions_of_all_its_images_with_their_relevance(split):
     assert (pairs.relevance.grades[is_own] == 1).all()
 
 
+def test_changing_a_collection_does_not_change_the_next_one():
+    first = collection("scenes-80", split="validation")
+    targets, paths = first.targets.copy(), list(first.paths)
+    first.targets[:] = 0.5
+    first.known[:] = False
+    first.paths.clear()
+    second = collection("scenes-80", split="validation")
+    np.testing.assert_array_equal(second.targets, targets)
+    assert second.known.all()
+    assert second.paths == paths
+
+
 @SPLITS
 def test_every_image_is_there_and_no_other(split):
     paths = {Path(p) for p in collection("scenes-80", split=split).paths}

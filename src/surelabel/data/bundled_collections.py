@@ -5,11 +5,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, overload
 
 from surelabel.data.captioned_scenes import scene_pairs
-from surelabel.data.scene_files import read_scenes
+from surelabel.data.scene_files import AnnotatedScenes, read_scenes
 from surelabel.errors import UnknownName
 from surelabel.records import LabelledImages, Pairs
 
@@ -65,8 +66,16 @@ def collection(name: str, *, split: str, captions: bool = False) -> LabelledImag
         >>> len(collection("scenes-80", split="test", captions=True).paths)
         1000
     """
-    scenes = read_scenes(bundled_collection_folder(name, split=split))
-    return scene_pairs(scenes) if captions else scenes.images
+    scenes = _read_bundled_scenes(bundled_collection_folder(name, split=split))
+    if captions:
+        return scene_pairs(scenes)
+    return scenes.images.take(range(len(scenes)))  # a copy
+
+
+@cache
+def _read_bundled_scenes(folder: Path) -> AnnotatedScenes:
+    """Read the scenes of a bundled collection once per process; callers must not change them."""
+    return read_scenes(folder)
 
 
 def bundled_collection_folder(name: str, *, split: str) -> Path:
