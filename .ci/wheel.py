@@ -1,4 +1,4 @@
-"""Build the wheel from a clean copy; check that it is complete and can be imported by itself."""
+"""Build the wheel from a clean copy, and check that it is complete and can be imported."""
 
 import os
 import shutil
@@ -58,7 +58,10 @@ def main() -> None:
                 f"{', '.join(missing[:5])}. Add their suffixes to package-data in pyproject.toml."
             )
         if not {"LICENSE", "NOTICE"} <= {Path(path).name for path in packed}:
-            sys.exit("The wheel must contain LICENSE and NOTICE; at least one is missing.")
+            sys.exit(
+                "The wheel must contain LICENSE and NOTICE; at least one is missing. Add both to "
+                "license-files in pyproject.toml."
+            )
         extracted = str(folder / "extracted")
         subprocess.run(
             [sys.executable, "-c", IMPORT_ALL, extracted],
@@ -67,9 +70,7 @@ def main() -> None:
             env=os.environ | {"PYTHONPATH": extracted},
         )
         size = wheel.stat().st_size / 1e6
-        print(
-            f"The wheel contains {len(packed)} files, {size:.1f} MB, and can be imported by itself."
-        )
+        print(f"The wheel contains {len(packed)} files, {size:.1f} MB, and can be imported.")
 
 
 if __name__ == "__main__":

@@ -1,23 +1,25 @@
-"""All pairs of images and texts with the method `variational`, against the plain chunked network.
+"""Compare the speed of `variational` on all pairs of images and texts with a plain network.
 
     python benchmarks/all_pairs.py [--quick] [--full] [--shortlist] [--threads N]
 
-Random unit vectors and an untrained network with d = h = 512 and K = 2, float32. Each solver
-returns the logit and the mean log variance of each pair.
+The vectors are random unit vectors, and the network is untrained, with d = h = 512 and K = 2, in
+float32. Each solver returns the logit and the mean log variance of each pair:
 
-plain        128 × 128 pairs at once: products of the elements, hidden layer, means and log
-             variances of all components, decoder. One large matrix product per layer.
-surelabel    `all_pair_scores`: folded heads, and a first layer without the products.
+plain        computes 128 × 128 pairs at once: products of the elements, hidden layer, means and log
+             variances of all components, decoder; with one large matrix product per layer.
+surelabel    is `all_pair_scores`, with folded heads and a first layer without the products.
 
-The 25,000 texts are split into parts, and both solvers compute each part before the next one.
-Processor seconds are sums over the parts; the range of the ratio is that over the parts.
+The 25,000 texts are divided into parts, and both solvers compute each part before the next part.
+Processor seconds are sums over the parts. The range of the ratio is the range over the parts.
 
---quick      2,000 texts instead of 25,000.
---full       Instead, 5,000 × 25,000 pairs with surelabel, block by block, of which the 10 best
-             texts of each image are kept. Seconds and peak memory above the memory before.
---shortlist  Instead, the loss of shortlists by cosine: a fit on the captions of scenes-80 with
-             `tiny-vit`, and the fraction of the exact best 1 and 10 texts of each test image, and
-             images of each test text, among the k with the highest cosine.
+--quick      uses 2,000 texts instead of 25,000.
+--full       computes only 5,000 × 25,000 pairs with surelabel, block by block, and keeps the 10
+             best texts of each image. It prints the seconds, and the peak memory minus the memory
+             before.
+--shortlist  measures only the recall of shortlists by cosine, after a fit on the captions of
+             scenes-80 with `tiny-vit`. The recall is the fraction of the exact best 1 and 10 texts
+             of each test image, and of the best images of each test text, among the k items with
+             the highest cosine.
 """
 
 import argparse
@@ -72,7 +74,7 @@ def untrained_posterior() -> PairPosterior:
 def plain_pair_scores(
     posterior: PairPosterior, images: Tensor, texts: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return logits and log variances of all pairs from the network, 128 × 128 at once."""
+    """Return logits and log variances of all pairs, computed for 128 × 128 pairs at once."""
     logits, log_variances = (torch.empty(len(images), len(texts)) for _ in range(2))
     for i in range(0, len(images), CHUNK):
         for j in range(0, len(texts), CHUNK):
@@ -190,7 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="2,000 texts")
     parser.add_argument("--full", action="store_true", help="5,000 × 25,000 pairs")
-    parser.add_argument("--shortlist", action="store_true", help="loss of shortlists")
+    parser.add_argument("--shortlist", action="store_true", help="recall of shortlists")
     parser.add_argument("--threads", type=int, default=1, help="number of threads, 1 or more")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

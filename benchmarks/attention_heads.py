@@ -1,15 +1,16 @@
-"""Attention heads of the literature on the whole image and its tiles, for docs/which-method.md.
+"""Compare attention heads of papers on the whole image and its tiles, for docs/which-method.md.
 
     python benchmarks/attention_heads.py [--seeds 2]
 
 Class-specific residual attention (CSRA, ICCV 2021, arXiv:2108.02456), Query2Label (2021,
 arXiv:2107.10834) and ML-Decoder (WACV 2023, arXiv:2111.12933) are trained with binary cross-entropy
 on the vectors of the whole image and of the tiles of two grids, and compared with ``ml_decoder``
-and ``multiple_instance_tiles``. The labels are those of the first images of a random order of the
+and ``multiple_instance_tiles``. The annotated images are the first images of a random order of the
 training images of scenes-80. All rows are evaluated on the 500 validation images, without
-calibration. The number of steps, the learning rate and the weight decay of a head are those with
-the smallest log loss on these images (the rates on 500 images of tiny-vit), which favours the
-heads. The encoder is frozen, and the decoders have its width and one layer.
+calibration. The number of steps, the learning rate and the weight decay of a head are selected by
+the lowest log loss on these images, which favours the heads. The learning rate and the weight decay
+were selected with 500 training images and tiny-vit. The encoder is frozen. The decoders have the
+width of the encoder and one layer.
 """
 
 import argparse
@@ -58,10 +59,10 @@ class ResidualAttention(nn.Module):
 
 
 class QueryDecoder(nn.Module):
-    """One decoder layer with a query for each class.
+    """Decoder of one layer with a query for each class.
 
     With ``self_attention``, the queries are learned and attend to each other first (Query2Label).
-    Otherwise, they are fixed (ML-Decoder with one group for each class).
+    Otherwise, the queries are fixed (ML-Decoder with one group for each class).
     """
 
     def __init__(self, texts: Tensor, n_instances: int, *, from_texts: bool, self_attention: bool):
@@ -152,7 +153,7 @@ def train_head(
     validation: tuple[Tensor, Tensor],
     seed: int,
 ) -> tuple[tuple[float, float, float], float]:
-    """Train a head, and return its validation metrics and seconds at the smallest log loss."""
+    """Train a head, and return its validation metrics and seconds at the lowest log loss."""
     initialize(head, *train)
     matrices = [p for p in head.parameters() if p.ndim > 1 and p.requires_grad]
     numbers = [p for p in head.parameters() if p.ndim <= 1]
@@ -225,7 +226,7 @@ def evaluate_entry(
 
 
 def main() -> None:
-    """Print the table: mean of the seeds, with half of their range."""
+    """Print the table with the mean over the seeds and half of the range."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2, help="number of seeds")
     parser.add_argument("--encoders", nargs="+", default=["tiny-vit", "tiny-rn"])

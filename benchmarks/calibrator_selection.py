@@ -1,19 +1,20 @@
-"""Selection of the calibrator by cross-validated log loss: four tables.
+"""Compare the calibrator that is selected by cross-validated log loss with all calibrators.
 
     python benchmarks/calibrator_selection.py SCORES.npz
 
-SCORES.npz is the file of benchmarks/fusion.py: scores of CLIP RN50x64 for VOC2012 train. The fusion
-of the image and its tiles is mean_of_standardized. The calibrators are fitted on random labelled
-images and evaluated on all others. The simulations are those of benchmarks/calibrators.py, whose
-true probabilities are known. The heads are fitted on random training images of scenes-80; the
-calibrators are fitted on out-of-fold scores of the same images and evaluated on the test images.
+SCORES.npz is the file of benchmarks/fusion.py with scores of CLIP RN50x64 for VOC2012 train. The
+fusion of the image and its tiles is mean_of_standardized. The calibrators are fitted on random
+labelled images and evaluated on all other images. The simulations are those of
+benchmarks/calibrators.py, whose true probabilities are known. The heads are fitted on random
+training images of scenes-80. The calibrators of the heads are fitted on out-of-fold scores of the
+same images and evaluated on the test images.
 
 The first three tables have the mean over the draws. The column "best" names the calibrator with the
-lowest mean log loss among all compared ones, and the columns after it have the log loss of the
-others above it, in percent. "largest" is the largest excess of cross_validated in a single draw,
-above the lowest log loss of this draw. "selected" counts the calibrators that cross_validated
-selected, in the order beta, vector, hierarchical. The last table has the processor time of one core
-for 80 labels.
+lowest mean log loss among all compared calibrators. The columns after it have the increase of the
+log loss of each calibrator from the lowest one, in percent. The column "largest" has the largest
+increase of cross_validated in a single draw, from the lowest log loss of this draw. The column
+"selected" counts the calibrators that cross_validated selected, in the order beta, vector,
+hierarchical. The fourth table has the processor time of one core for 80 labels.
 """
 
 import argparse
@@ -149,10 +150,10 @@ def print_seconds() -> None:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("scores", help="file of scores, as for benchmarks/fusion.py")
+    parser.add_argument("scores", help="SCORES.npz of benchmarks/fusion.py")
     parser.add_argument("--draws", type=int, default=20, help="number of draws, 1 or more")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore", UserWarning)  # about labels without positive images
+    warnings.simplefilter("ignore", UserWarning)  # warnings about labels without positive images
     image, tiles, labels = read_scores(arguments.scores)
     scores = fuse_scores(image, tiles)["mean_of_standardized"].numpy()
     draws, targets = arguments.draws, labels.astype(float)

@@ -1,15 +1,18 @@
-"""Accuracy of each calibrator by number of annotated images: `python benchmarks/calibrators.py`.
+"""Measure each calibrator by number of annotated images: `python benchmarks/calibrators.py`.
 
-Simulated, so that the true probabilities are known: 80 labels, log-odds t of standard deviation 2
-around the prevalence of the label, which is log-uniform in 0.1 % to 20 %. The model predicts x:
+The data are simulated, so that the true probabilities are known. There are 80 labels. The true
+log-odds t have the standard deviation 2 around the log-odds of the prevalence of the label, which
+is log-uniform in 0.1 % to 20 %. The model predicts x:
 
     stretched   x = 1.7 t + 1
-    bent        the same, halved below 0 and increased by half above
-    differing   first (t - b) / a with an offset b (1 nat) and a slope a (30 %) per label
+    bent        x of stretched, halved below 0 and increased by half above 0
+    differing   t is first replaced by (t - b) / a, with an offset b (standard deviation 1 nat) and
+                a slope a (30 %) for each label
     both        differing, then bent
 
-Prints the calibrated log loss on 10,000 other images minus that of the true probabilities, in
-1/10,000 nats per decision, and the pooled ECE in points; mean over the seeds.
+The script prints the mean over the seeds of two values: the calibrated log loss on 10,000 other
+images minus that of the true probabilities, in 1/10,000 nats per decision, and the pooled ECE in
+points.
 """
 
 import argparse
@@ -55,7 +58,7 @@ class BetaThenVector:
 
 
 def measure_errors(logits, true_logits, targets):
-    """Return the log loss above the lowest possible one, and the ECE."""
+    """Return the log loss minus the lowest possible log loss, and the ECE."""
     p = expit(true_logits)
     excess = log_loss_of_logits(logits, p) - log_loss_of_logits(true_logits, p)
     return 1e4 * excess, 100 * ece(expit(logits), targets)

@@ -1,13 +1,14 @@
-"""Retrieval metrics of 5,000 images and 25,000 captions of COCO, against eccv_caption 0.1.0.
+"""Compare retrieval metrics of 5,000 images and 25,000 captions of COCO with eccv_caption 0.1.0.
 
     OMP_NUM_THREADS=1 python benchmarks/caption_metrics.py [--quick]
 
-Compares R@k of COCO 1K and 5K, R@k of CxC, and R@1, R-Precision and mAP@R of ECCV Caption, in both
-directions, for random scores, for random scores with many ties, and for scores that rank the own or
-the relevant pairs first. All values must agree to 1e-9. eccv_caption gets ranked lists of 500
-items, as in the code of PCME++; the time to sort them is reported apart. Ours starts from the score
-matrix. Prints processor seconds, their ratio, and the peak memory of ours beside the score matrix.
-Needs eccv_caption 0.1.0 with its annotations, which is not a dependency of the package.
+The metrics are R@k of COCO 1K and 5K, R@k of CxC, and R@1, R-Precision and mAP@R of ECCV Caption,
+in both directions. The scores are random, random with many ties, or rank the own or the relevant
+pairs first. All values must agree to 1e-9. eccv_caption receives ranked lists of 500 items, as in
+the code of PCME++; the time to sort these lists is printed separately. surelabel receives the score
+matrix. The script prints processor seconds, their ratio, and the peak memory of surelabel in
+addition to the score matrix. It needs eccv_caption 0.1.0 with its annotations, which is not a
+dependency of the package.
 """
 
 import argparse
@@ -69,7 +70,7 @@ class Annotations:
 
 
 def our_metrics(scores: np.ndarray, annotations: Annotations) -> dict[tuple[str, str], float]:
-    """Return all metrics by name and direction."""
+    """Return all metrics of surelabel by name and direction."""
     folds = np.split(np.arange(len(scores)), 5)
     recall = recall_in_image_folds(scores, annotations.image_rows, folds)
     values = {}
@@ -120,7 +121,7 @@ def score_matrices(annotations: Annotations, quick: bool) -> Iterator[tuple[str,
 def main() -> None:
     """Compare and time both implementations on each kind of ranking."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="Random scores only.")
+    parser.add_argument("--quick", action="store_true", help="random scores only")
     annotations, package = Annotations(), Metrics()
     for name, scores in score_matrices(annotations, parser.parse_args().quick):
         start = time.process_time()
@@ -143,7 +144,11 @@ def main() -> None:
             for direction, value in by_direction.items()
         ]
         if len(differences) != len(ours) or max(differences) > TOLERANCE:
-            raise SystemExit(f"{name}: the values differ by {max(differences)}")
+            raise SystemExit(
+                f"{name}: both must have the same number of values, equal to {TOLERANCE}; got "
+                f"{len(differences)} and {len(ours)} values, and a difference of "
+                f"{max(differences):.1e}. Compare both implementations."
+            )
         print(
             f"{name}: {len(differences)} values equal, largest difference {max(differences):.1e}; "
             f"mAP@R {ours['eccv_map_at_r', 'i2t']:.4f} / {ours['eccv_map_at_r', 't2i']:.4f}, "

@@ -1,14 +1,14 @@
-"""Predictions on a local Ray cluster with kills: `python benchmarks/cluster_kills.py FOLDER`.
+"""Kill processes of a Ray cluster during predictions: `python benchmarks/cluster_kills.py FOLDER`.
 
-FOLDER gets images of 96 pixels, which are written once, as tar archives of 10,000 images or with
-`--files` as files, and one image that kills the process that decodes it. `surelabel tag --cluster
-local` predicts all images. The script kills an actor, then the raylet, and after a resume the main
-process, and resumes again. It checks that each image is in exactly one part or in failed.parquet,
-and that at most four batches per worker were encoded again.
+The script writes images of 96 pixels into FOLDER once, as tar archives of 10,000 images or, with
+`--files`, as files. One additional image kills the process that decodes it. `surelabel tag
+--cluster local` predicts all images. The script kills an actor, then the raylet (the node process
+of Ray), and after a resume the main process, and resumes again. It checks that each image is in
+exactly one part or in failed.parquet, and that at most four batches per worker were encoded again.
 With `--twin`, an uninterrupted run follows, and the rows and logits of both runs are compared.
 
 The peaks of RssAnon in `/proc/PID/status` are sampled every second. Finished steps are recorded in
-FOLDER/log.jsonl, so that a script that was stopped resumes.
+FOLDER/log.jsonl, so that the same command resumes the script.
 """
 
 import argparse
@@ -37,11 +37,11 @@ from surelabel.data.prediction_runs import read_prediction_run
 SIDE = 96
 IMAGES_PER_ARCHIVE = 10_000
 SAMPLE_SECONDS = 1.0
-KILL_SECONDS = 600.0  # for the end of a process after a kill
+KILL_SECONDS = 600.0  # maximum time until a killed process ends
 LABELS = "lion,guitar,bicycle,dog,cat,apple,car,tree,house,boat"
 POISON = "poison.jpg"
-MAX_BATCHES = 4  # of each worker, which are encoded again
-# executed at the start of each Python process: the process that opens the image is killed
+MAX_BATCHES = 4  # maximum number of batches of each worker that are encoded again
+# code that runs at the start of each Python process, and kills the process that opens the image
 POISON_HOOK = f"""
 import os, signal, sys
 def kill(event, arguments):
@@ -92,7 +92,10 @@ class KillBenchmark:
         images = self.folder / "images"
         if (self.folder / "images.json").exists():
             if json.loads((self.folder / "images.json").read_text()) != self.n_images:
-                raise SystemExit(f"{self.folder} has another number of images.")
+                raise SystemExit(
+                    f"{self.folder} must have been written with the same --images; got another "
+                    "number of images. Use a new folder."
+                )
             return
         shutil.rmtree(images, ignore_errors=True)
         images.mkdir()
@@ -143,7 +146,10 @@ class KillBenchmark:
         if kills[-1:] == ("raylet",):
             errors = [line for line in text.splitlines() if line.startswith("Error: ")]
             if code != 1 or len(errors) > 1 or "Traceback" in text:  # Ray can end the process
-                raise SystemExit(f"a killed raylet must end the run in one line: {code} {text}")
+                raise SystemExit(
+                    "A killed raylet must end the run with exit code 1 and one line; got exit code "
+                    f"{code} and: {text}"
+                )
 
     def steps(self) -> list[dict[str, Any]]:
         """Return the finished steps."""
@@ -151,8 +157,8 @@ class KillBenchmark:
         return [json.loads(line) for line in lines]
 
     def check(self, out: str) -> None:
-        """Check that each image is in exactly one part, and the poisoned one failed."""
-        rows = find_part_rows(self.folder / out).rows  # an error if an image is in two parts
+        """Check that each image is in exactly one part, and that the poisoned image failed."""
+        rows = find_part_rows(self.folder / out).rows  # raises if an image is in two parts
         failed = read_failed_images(self.folder / out)
         everything = np.sort(np.concatenate([rows, failed.rows]))
         assert np.array_equal(everything, np.arange(self.n_images + 1)), "an image is missing"
@@ -204,7 +210,7 @@ class KillBenchmark:
         while process.poll() is None and len(list((self.folder / out).glob("part-*"))) < n_parts:
             time.sleep(0.1)
         if process.poll() is not None:
-            raise SystemExit(f"the run ended before the {kind} could be killed; give more images")
+            raise SystemExit(f"The run ended before the {kind} was killed. Give more --images.")
         pid = process.pid if kind == "main process" else find_process(process.pid, kind)
         os.kill(pid, signal.SIGKILL)
         return pid
@@ -241,7 +247,7 @@ def logits_by_row(folder: Path) -> np.ndarray:
 
 
 def processes_of(parent: int) -> Iterator[tuple[int, str]]:
-    """Yield the descendants of a process: identifier, and kind as in the table."""
+    """Yield the identifier of each descendant of a process, and its kind as in the table."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -275,10 +281,10 @@ def kind_of_process(command: str, kind_of_parent: str) -> str:
 
 
 def find_process(parent: int, kind: str) -> int:
-    """Return the identifier of a descendant of a kind."""
+    """Return the identifier of a descendant process of the given kind."""
     pids = [pid for pid, found in processes_of(parent) if found == kind]
     if not pids:
-        raise SystemExit(f"there is no process of the kind {kind}")
+        raise SystemExit(f"The run must have a process of the kind {kind}; got none.")
     return pids[-1]
 
 
@@ -319,7 +325,7 @@ def wait_for_end_of_ray(pids: set[int]) -> None:
     end = time.monotonic() + KILL_SECONDS
     while alive := [pid for pid in pids if is_running(pid)]:
         if time.monotonic() > end:
-            raise SystemExit(f"processes that did not end: {alive}")
+            raise SystemExit(f"All processes of a run must end; got running processes: {alive}.")
         time.sleep(0.5)
 
 

@@ -1,4 +1,4 @@
-"""False shares of automatic labelling and guaranteed search, and violations of the guarantees.
+"""Measure how often automatic labels and guaranteed searches are wrong, on simulated images.
 
     python benchmarks/conformal_guarantees.py [DRAWS] [--only selection|thresholds] [--csv FILE]
 
@@ -7,19 +7,26 @@ share a factor, and half of the images have targets that are decided by one comm
 The recognizers see the true log-odds or distort them. In each draw, n calibration images and 500
 new images are sampled.
 
-`selection`: claims are accepted for each label and predicted target, and for searches, by
-`accept_claims`; by Benjamini-Hochberg alone; and over all labels by Benjamini-Yekutieli. The false
-share of a draw without an accepted image is 0. "above" is the largest excess of a mean false share
-over the level, in standard errors, over all labels, queries and rules. "share" is the mean share of
-images that are accepted. "clairvoyant" is the share of the rule that has infinitely many images and
-the true share of false claims at each confidence of the recognizer; "true probabilities" is the
-share of the rule that has the true probability of each claim, which no recognizer reports. Both
-accept as many images as keep the expected false share at the level. "reached" counts the claims
-whose share is at least half of that of the clairvoyant rule, where this rule accepts 30 % or more.
+`selection` accepts claims for each label and predicted target, and for searches. The rules are
+`accept_claims`, Benjamini-Hochberg alone, and Benjamini-Yekutieli over all labels. The false share
+of a draw without an accepted image is 0. The columns are:
 
-`thresholds`: the guarantees of `surelabel tag`. A guarantee in a draw is violated if the true risk
-of its threshold, from 100,000 images, is above the level; `at_most_missed_on_average` bounds the
-mean of this risk over the draws.
+above                The largest excess of a mean false share over the level, in standard errors,
+                     over all labels, queries and rules.
+share                The mean share of images that are accepted.
+clairvoyant          The share that is accepted by a rule with infinitely many images, which has the
+                     true share of false claims at each confidence of the recognizer.
+true probabilities   The share that is accepted by a rule that has the true probability of each
+                     claim, which no recognizer can return.
+reached              The number of claims whose share is at least half of that of the clairvoyant
+                     rule, among claims of which this rule accepts 30 % or more.
+
+The last two rules accept the largest number of images whose expected false share is at most the
+level.
+
+`thresholds` measures the guarantees of `surelabel tag`. A guarantee is violated in a draw if the
+true risk of its threshold, computed from 100,000 images, is above the level.
+`at_most_missed_on_average` bounds the mean of this risk over the draws.
 """
 
 import argparse
@@ -40,7 +47,7 @@ from surelabel.decisions.conformal_selection import (
 )
 
 LEVELS, SIZES, NEW_IMAGES, MANY_IMAGES = (0.05, 0.1, 0.2), (100, 300, 1000), 500, 200_000
-MEANS = np.array([0.5, -0.5, -1.5, -2.5, -4.0, -5.5])  # of the log-odds of each label
+MEANS = np.array([0.5, -0.5, -1.5, -2.5, -4.0, -5.5])  # means of the log-odds of each label
 RARE, EASY, CUT = 5, 10.0, 1.5  # the last label is positive where the factor is above a cut
 FACTOR, OWN, COMMON = 2.0, 1.5, 0.5  # deviations of log-odds, share of images with common numbers
 QUERIES = {"a & b": ((0, 1), (1, 1)), "a & !c": ((0, 1), (2, -1)), "b & !a": ((1, 1), (0, -1))}
@@ -87,12 +94,12 @@ def simulate(rng: np.random.Generator, recognizer: str, n: int) -> Sample:
 
 
 def rounded(probabilities: np.ndarray) -> np.ndarray:
-    """Return probabilities with one decimal, between 0.01 and 0.99: many ties."""
+    """Return probabilities with one decimal, between 0.01 and 0.99, which have many ties."""
     return np.clip(probabilities.round(1), 0.01, 0.99)
 
 
 def claims(sample: Sample) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield name, rows, confidence, falseness and true probability of each kind of claim."""
+    """Yield the kinds of claims: name, rows, confidences, which are false, true probabilities."""
     for label in range(len(MEANS)):
         logits, truth = sample.logits[:, label], expit(sample.truth[:, label])
         for sign in SIGNS:
@@ -125,7 +132,12 @@ class Tally:
         self.shares.append(n_accepted / max(accepted.size, 1))
 
     def summary(self, level: float) -> tuple[float, float, float, float, float]:
-        """Return mean false share, its error, its excess in errors, draws and share accepted."""
+        """Return the summary of the draws.
+
+        Returns:
+            Mean false share, its standard error, its excess over the level in standard errors,
+            number of draws, and mean accepted share.
+        """
         mean, n = float(np.mean(self.shares_false)), len(self.shares)
         error = float(np.std(self.shares_false, ddof=1)) / np.sqrt(n)
         excess = (mean - level) / error if error > 0 else (-np.inf if mean <= level else np.inf)
@@ -142,7 +154,7 @@ def oracle_shares(recognizer: str, level: float) -> dict[str, tuple[float, float
     for name, rows, confidence, _, probability in claims(sample):
         errors, values = 1 - probability[rows], confidence[rows]
         by_truth, by_confidence = np.argsort(errors), np.argsort(-values)
-        is_last = np.diff(values[by_confidence], append=-np.inf) < 0  # of equal confidences
+        is_last = np.diff(values[by_confidence], append=-np.inf) < 0  # last of equal confidences
         shares[name] = (
             longest_prefix(errors, by_truth, level, np.ones(len(errors), dtype=bool)),
             longest_prefix(errors, by_confidence, level, is_last),
@@ -153,7 +165,7 @@ def oracle_shares(recognizer: str, level: float) -> dict[str, tuple[float, float
 def longest_prefix(
     errors: np.ndarray, order: np.ndarray, level: float, is_last: np.ndarray
 ) -> float:
-    """Return the largest share of images, in an order, whose mean error is at most a level."""
+    """Return the largest share of the first images whose mean error is at most a level."""
     lengths = np.arange(1, len(order) + 1)
     is_valid = (np.cumsum(errors[order]) / lengths <= level) & is_last
     return float(lengths[is_valid].max(initial=0)) / max(len(order), 1)
@@ -227,7 +239,7 @@ def print_selection_row(
     kinds: dict[tuple[str, str], tuple[float, ...]],
     oracles: dict[str, tuple[float, float]],
 ) -> None:
-    """Print one row: the largest false share, and means over labels and predicted targets."""
+    """Print a row with the largest false share, and means over labels and predicted targets."""
     labels, queries = [name for name in oracles if name not in QUERIES], list(QUERIES)
     cells = []
     for names in (labels, queries):

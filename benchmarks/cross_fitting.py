@@ -1,7 +1,8 @@
-"""Bias of cross-fitted records: `python benchmarks/cross_fitting.py`.
+"""Measure the bias of cross-fitted log loss: `python benchmarks/cross_fitting.py`.
 
-Simulated, so that the true probabilities are known: 5 labels, true log-odds z of standard deviation
-2 around the level of the label. The model predicts x = (z + 1) / 1.5. The levels are
+The data are simulated, so that the true probabilities are known. There are 5 labels, whose true
+log-odds z have the standard deviation 2 around the level of the label. The model predicts
+x = (z + 1) / 1.5. The levels are
 
     frequent    -2 for all labels, which are positive in 22 % of the images
     rare        levels at which the labels are positive in 2, 3, 3, 4 and 5 % of the images
@@ -13,12 +14,13 @@ For each sampled set of n annotated images, the script computes
     cost    mean expected log loss of the calibrators of the folds, each fitted on 80 % of the
             images, minus true
 
-Expected values are integrals over the normal distribution of z, without sampling. Prints the mean
-of shown - true over the sets, its standard error and its lower and upper one-sided 95 % bounds, and
-the mean cost, in 1/10,000 nats per decision. The lower bound has to be at least -20, and the upper
-bound at most the cost plus 20. The control variate is the log loss, minus its expected value, of a
-calibrator that is fitted on the true probabilities of 20,000 other images. Sets for which a fit
-raises an error are skipped, for example sets without a positive target.
+Expected values are integrals over the normal distribution of z, without sampling. The script prints
+the mean of shown - true over the sets, with its standard error and its lower and upper one-sided
+95 % bounds, and the mean cost, in 1/10,000 nats per decision. The lower bound must be at least -20,
+and the upper bound at most the cost plus 20. The variance of the mean is reduced by a control
+variate: the log loss, minus its expected value, of a calibrator that is fitted on the true
+probabilities of 20,000 other images. Sets for which a fit raises an error are skipped, for example
+sets without a positive target.
 """
 
 import argparse
@@ -35,14 +37,14 @@ from surelabel.metrics import log_loss_of_logits
 
 KEYS = [key for key, entry in CALIBRATORS.items() if not issubclass(entry, UsesImageVectors)]
 SPREAD, FOLDS, MARGIN = 2.0, 5, 0.002
-STEPS = np.linspace(-8, 8, 801)  # of the integral over z, in standard deviations
+STEPS = np.linspace(-8, 8, 801)  # points of the integral over z, in standard deviations
 WEIGHTS = norm.pdf(STEPS) / norm.pdf(STEPS).sum()
 PREVALENCES = np.array([0.02, 0.03, 0.03, 0.04, 0.05])
 SETS = {50: 2000, 200: 1000, 1000: 400}  # number of sampled sets by number of images
 
 
 def level_of_prevalence(prevalence):
-    """Return the level at which a label is positive in this fraction of the images."""
+    """Return the level at which a label is positive in the given fraction of the images."""
     return brentq(lambda m: WEIGHTS @ expit(m + SPREAD * STEPS) - prevalence, -15, 5)
 
 
@@ -86,7 +88,7 @@ def record_bias(key, levels, images, seed, limit):
 
 
 def measure(key, scenario, images, sets):
-    """Return a line with the means over the sets."""
+    """Return a line of the table with the means over the sets."""
     start, levels = time.perf_counter(), SCENARIOS[scenario]
     many, _ = sample(levels, 20_000, np.random.default_rng(0))
     limit = CALIBRATORS[key]().fit(predicted(many), expit(many))
@@ -112,7 +114,7 @@ def main():
     parser.add_argument("--calibrators", nargs="+", default=KEYS, choices=KEYS)
     parser.add_argument("--images", nargs="+", type=int, default=[*SETS], choices=[*SETS])
     parser.add_argument("--scenarios", nargs="+", default=[*SCENARIOS], choices=[*SCENARIOS])
-    parser.add_argument("--sets", type=float, default=1.0, help="factor of the number of sets")
+    parser.add_argument("--sets", type=float, default=1.0, help="factor for the number of sets")
     arguments = parser.parse_args()
     print(
         "levels   calibrator             n  sets shown-true    error    lower    upper     cost  "

@@ -1,13 +1,15 @@
-"""Processor time of decoding 12-megapixel JPEG files, compared with plain Pillow in the same run.
+"""Compare the processor time of decoding 12-megapixel JPEG files with plain Pillow.
 
     python benchmarks/decoding.py [FILE ...] [--images N] [--rounds ROUNDS]
 
-If no files are given, the images are generated: gradients, edges and noise, with 3 MB each. Both
-sides compute the input of an encoder: upright RGB with a shorter side of at least ``SIDE`` pixels.
+If no files are given, the script generates images of gradients, edges and noise, with 3 MB each.
+All decoders return the input of an encoder: upright RGB with a shorter side of at least ``SIDE``
+pixels.
 
 The entropy decoding of a JPEG file cannot be skipped at any resolution. The lower bound is the time
 of libjpeg-turbo for the greyscale image at 1/8 of the size, which takes little more than entropy
-decoding. This row and the row of simplejpeg need the package simplejpeg. The steps take turns.
+decoding. This row and the row of simplejpeg need the package simplejpeg. In each round, the steps
+run one after another.
 """
 
 import argparse
@@ -72,7 +74,7 @@ def measure_steps(
 ) -> dict[str, list[float]]:
     """Return the processor time per image of each round in milliseconds, by name of the step."""
     for step in steps.values():
-        step(paths[0])  # loads modules
+        step(paths[0])  # loads the modules before the measurement
     milliseconds: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(n_rounds):
         for name, step in steps.items():
@@ -84,7 +86,7 @@ def measure_steps(
 
 
 def print_table(milliseconds: dict[str, list[float]], reference: str) -> None:
-    """Print the times of the steps, and how many times faster they are than the reference."""
+    """Print the time of each step, and the time of the reference divided by this time."""
     print("| step | ms | times faster than Pillow |\n| --- | ---: | ---: |")
     for name, times in milliseconds.items():
         ratios = [r / t for r, t in zip(milliseconds[reference], times, strict=True)]
@@ -96,7 +98,7 @@ def print_table(milliseconds: dict[str, list[float]], reference: str) -> None:
 
 
 def generate_photograph(seed: int) -> Image.Image:
-    """Generate smooth gradients, some hard edges and sensor noise, 12 megapixels."""
+    """Generate an image of 12 megapixels with smooth gradients, some hard edges and noise."""
     generator = np.random.default_rng(seed)
     across, down = np.meshgrid(np.linspace(0, 1, WIDTH), np.linspace(0, 1, HEIGHT))
     channels = [
@@ -111,18 +113,18 @@ def generate_photograph(seed: int) -> Image.Image:
 
 
 def decode_with_pillow(path: Path) -> Image.Image:
-    """Decode at full resolution, rotate upright and convert to RGB."""
+    """Decode an image at the full resolution, rotate it upright and convert it to RGB."""
     with Image.open(path) as image:
         return ImageOps.exif_transpose(image).convert("RGB")
 
 
 def decode_with_surelabel(path: Path) -> Image.Image:
-    """Decode at the lowest resolution whose shorter side is at least ``SIDE`` pixels."""
+    """Decode an image at the lowest resolution with a shorter side of at least ``SIDE`` pixels."""
     return open_image(path, min_side=SIDE)
 
 
 def decode_with_simplejpeg(path: Path, colorspace: str) -> np.ndarray:
-    """Decode at the lowest resolution whose sides are at least ``SIDE``, without EXIF rotation."""
+    """Decode an image as ``decode_with_surelabel`` does, but without EXIF rotation."""
     pixels: np.ndarray = import_module("simplejpeg").decode_jpeg(
         path.read_bytes(), colorspace=colorspace, min_height=SIDE, min_width=SIDE
     )
@@ -130,7 +132,7 @@ def decode_with_simplejpeg(path: Path, colorspace: str) -> np.ndarray:
 
 
 def resize(image: Image.Image) -> Image.Image:
-    """Resize the shorter side to ``SIDE`` pixels."""
+    """Return an image whose shorter side is resized to ``SIDE`` pixels."""
     ratio = SIDE / min(image.size)
     size = (round(image.width * ratio), round(image.height * ratio))
     return image.resize(size, Image.Resampling.BICUBIC)

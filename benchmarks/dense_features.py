@@ -1,11 +1,13 @@
-"""Memory and time of an epoch on dense features: `python benchmarks/dense_features.py FOLDER`.
+"""Measure an epoch on dense features: `python benchmarks/dense_features.py FOLDER`.
 
-The features have the sizes of ViT-B/16: 196 patch vectors of width 512 for each image. They are
-random, because encoding 20,000 images with this encoder takes hours on two cores; the files, the
-batches and the choice between reading and encoding are those of `surelabel fit`. The encoder is
-ViT-B-16 of open_clip with random weights, whose time is measured on a few images.
+The script measures the memory and the time. The features have the sizes of ViT-B/16: 196 patch
+vectors of width 512 for each image. They are random, because encoding 20,000 images with this
+encoder takes hours on two cores. The files, the batches and the choice between reading and encoding
+are those of `surelabel fit`. The time of the encoder, ViT-B-16 of open_clip with random weights, is
+measured on a few images.
 
-The peak is the largest RssAnon of this process after the imports: mapped files do not count.
+The peak is the largest RssAnon of this process after the imports, which does not include mapped
+files.
 """
 
 import argparse
@@ -30,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--images", default="2000,20000", help="numbers of images")
-    parser.add_argument("--encoded", type=int, default=16, help="images that are encoded")
+    parser.add_argument("--encoded", type=int, default=16, help="number of images that are encoded")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     read_speed = disk_bytes_per_second(options.folder)

@@ -1,11 +1,12 @@
-"""Cost and accuracy of image parts: crops that are encoded separately, and cheaper alternatives.
+"""Compare cost and mAP of separately encoded image parts with cheaper alternatives.
 
     python benchmarks/dense_views.py [--quick]
 
-Both encoders of the package on validation images of scenes-80. One pass is the encoding of a whole
-image at the encoder's input size. Passes compare multiplications and additions (FLOPs), also at
-smaller and larger sizes. Milliseconds are those of the encoder on one thread, without decoding. The
-cost of pooling sub-grids is not included. The best of three fusion rules counts, in all rows.
+Both embedded encoders are measured on validation images of scenes-80. One pass is the cost of
+encoding a whole image at the input size of the encoder. The number of passes is the ratio of
+multiplications and additions (FLOPs), also at smaller and larger sizes. Milliseconds are those of
+the encoder on one thread, without decoding. The cost of pooling sub-grids is not included. The
+comparison uses the best of three fusion rules in all rows.
 """
 
 import argparse
@@ -44,8 +45,8 @@ from surelabel.views import (
 )
 
 MAP_SIZES = {"tiny-vit": (96, 132, 144, 192), "tiny-rn": (96, 128, 160, 192, 256)}  # pixels
-SMALL_SIZES = {"tiny-vit": (48, 60), "tiny-rn": (64,)}  # of encoded parts, besides the input size
-WINDOW_MAP_SIZES = {"tiny-vit": 96, "tiny-rn": 128}  # of the map that windows are selected on
+SMALL_SIZES = {"tiny-vit": (48, 60), "tiny-rn": (64,)}  # pixels of parts, besides the input size
+WINDOW_MAP_SIZES = {"tiny-vit": 96, "tiny-rn": 128}  # pixels, for the map that selects windows
 WINDOW_WIDTHS = {
     48: 0.34,
     60: 0.4,
@@ -60,7 +61,7 @@ BATCH_SIZE = 20
 
 @dataclass(frozen=True)
 class ViewFeatures:
-    """Features of all images, whole ``(n, d)`` and parts ``(n, t, d)``, with the cost per image."""
+    """Features of whole images ``(n, d)`` and of parts ``(n, t, d)``, with the cost per image."""
 
     name: str
     whole: Tensor
@@ -70,7 +71,7 @@ class ViewFeatures:
 
 
 def count_flops(encoder: Callable[[Tensor], Any], side: int) -> float:
-    """Return the FLOPs per image, without fused attention, which hides its own."""
+    """Return the FLOPs per image, without fused attention, whose FLOPs are not counted."""
     torch.backends.mha.set_fastpath_enabled(False)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         encoder(torch.zeros(1, 3, side, side))
@@ -216,7 +217,7 @@ RULES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def measure_map(
     view: ViewFeatures, softmax_scorer: TextScorer, cosine_scorer: TextScorer, targets: Any
 ) -> dict[str, float]:
-    """Return the mAP of each fusion rule in percent; the maximum uses softmax scores."""
+    """Return the mAP of each fusion rule in percent; the maximum is that of softmax scores."""
     values = {}
     for name, rule in RULES.items():
         scorer = softmax_scorer if name == "max" else cosine_scorer
@@ -227,7 +228,7 @@ def measure_map(
 
 
 def compare_views(name: str, count: int) -> None:
-    """Print one line for each kind of view, and a comparison with the random crops."""
+    """Print one line for each kind of view, and a comparison with 20 random crops."""
     validation = sl.collection("scenes-80", split="validation").take(range(count))
     encoder = load_encoder(name)
     images = [open_image(path, min_side=3 * encoder.input_side) for path in validation.paths]
@@ -264,7 +265,11 @@ def compare_views(name: str, count: int) -> None:
 def print_summary(
     rows: Sequence[tuple[float, float, str]], reference_passes: float, reference_map: float
 ) -> None:
-    """Print the best view at a tenth of the cost, and the cheapest within one point of mAP."""
+    """Print the most accurate cheap kind of view, and the cheapest accurate kind of view.
+
+    A cheap kind has at most a tenth of the cost of the random crops. The mAP of an accurate kind is
+    at most one point below that of the random crops.
+    """
     print(f"{REFERENCE}: {reference_passes:.1f} passes, {reference_map:.1f} mAP")
     cheap_rows = (row for row in rows if COST_FACTOR * row[0] <= reference_passes)
     passes, value, name = max(cheap_rows, key=lambda row: row[1])

@@ -1,14 +1,15 @@
-"""Cosine limits of near-duplicates: false-positive and true-positive rates, and search time.
+"""Measure the false-positive and true-positive rates of `surelabel duplicates`, and its time.
 
     python benchmarks/duplicates.py [--count N] [--folder FOLDER] [--parts rates edits time]
 
-The limits are selected on generated scenes: for each target rate, the lowest cosine, in steps of
-0.001, for which the 95 % interval of the false-positive rate does not exceed the target.
+The limits are selected on generated scenes. The limit of a target rate is the lowest cosine, in
+steps of 0.001, for which the 95 % interval of the false-positive rate does not exceed the target.
 The rates are measured on other scenes of the same kind, and on other kinds of scenes. All pairs of
-different scenes are compared. Each interval is the wider one of two at each end: Clopper-Pearson,
-which takes the pairs as independent, and a bootstrap over images, because pairs share images.
-The true-positive rate is measured on the test images of scenes-80 and an edited copy of each image.
-The time is measured for random vectors. Prints Markdown tables, and the limits as Python code.
+different scenes are compared. Each interval has the lower lower end and the higher upper end of two
+intervals: Clopper-Pearson, which assumes that the pairs are independent, and a bootstrap over
+images, because pairs share images. The true-positive rate is measured on the test images of
+scenes-80 and an edited copy of each image. The time is measured for random vectors. The script
+prints Markdown tables, and the limits as Python code.
 """
 
 import argparse
@@ -95,7 +96,7 @@ def clopper_pearson(n_found: int, n_all: int) -> tuple[float, float]:
 
 
 def bootstrap_over_images(rows: np.ndarray, n_images: int, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % percentile interval of a share of pairs, with resampled images."""
+    """Return the 95 % percentile interval of a share of pairs over resampled images."""
     random, shares = np.random.default_rng(seed), list[float]()
     is_similar = csr_array(
         (np.ones(len(rows)), (rows[:, 0], rows[:, 1])), shape=(n_images, n_images)
@@ -111,7 +112,7 @@ def bootstrap_over_images(rows: np.ndarray, n_images: int, seed: int = 0) -> tup
 
 
 def rate_at_limit(pairs: SimilarPairs, min_cosine: float, target: float) -> DuplicateLimit:
-    """Return the number of false positives at a limit, with the wider ends of both intervals."""
+    """Return the false positives at a limit, with the outer ends of both intervals."""
     rows = pairs.rows[pairs.cosines >= min_cosine]
     ends = (
         clopper_pearson(len(rows), pairs.n_pairs),
@@ -122,7 +123,7 @@ def rate_at_limit(pairs: SimilarPairs, min_cosine: float, target: float) -> Dupl
 
 
 def select_limits(pairs: SimilarPairs) -> list[DuplicateLimit]:
-    """Return the lowest limit for each target rate that the number of pairs supports."""
+    """Return the lowest limit for each target rate whose interval does not exceed the target."""
     limits, steps = [], iter(range(round(BASE_COSINE / STEP), round(1 / STEP)))
     for target in TARGET_RATES:
         for step in steps:
@@ -145,7 +146,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def rate_text(limit: DuplicateLimit) -> str:
-    """Return a rate with its interval."""
+    """Return a rate and its interval as text."""
     return f"{limit.false_positive_rate:.1e} ({limit.low:.1e} to {limit.high:.1e})"
 
 
@@ -249,7 +250,7 @@ EDITS = {
 
 
 def write_edited_images(folder: Path, name: str, paths: Sequence[str]) -> list[str]:
-    """Write an edited copy of each image as PNG, which loses nothing, and return the paths."""
+    """Write an edited copy of each image as PNG, without loss, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     random, edited = np.random.default_rng(0), []
     for path in paths:
@@ -326,7 +327,7 @@ def random_index(folder: Path, n: int, width: int) -> sl.Index:
 def main() -> None:
     """Run the selected parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=10_000, help="scenes of each kind")
+    parser.add_argument("--count", type=int, default=10_000, help="number of scenes of each kind")
     parser.add_argument("--folder", type=Path, help="folder of the scenes, kept for the next run")
     parts = ("rates", "edits", "time")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)

@@ -1,12 +1,12 @@
-"""Features that work with each encoder family, for docs/models.md.
+"""Test which features work with each encoder family, for docs/models.md.
 
     python benchmarks/encoder_families.py small
     python benchmarks/encoder_families.py full [FAMILY …]
 
 `small` writes the results of the small checkpoints of tests/encoders/family_encoders.py to
-docs/encoder_families.json; a test compares them. `full` builds the published architectures with
-random weights, one after another, and adds their results. A file of weights is at most 1.7 GB, or
-2.4 GB for MetaCLIP 2. `python docs/generate.py` writes the table.
+docs/encoder_families.json, and a test compares the file with new results. `full` constructs the
+published architectures with random weights, one after another, and adds their results. A weights
+file has at most 1.7 GB, or 2.4 GB for MetaCLIP 2. `python docs/generate.py` writes the tables.
 """
 
 import copy
@@ -108,14 +108,14 @@ def pretrained_tag_counts(families: dict[str, dict[str, bool]]) -> dict[str, int
 
 
 def untested_architectures(name: str) -> list[str]:
-    """Return the architectures of a family of which no model was tested."""
+    """Return the architectures of a family that were not tested."""
     tested = {FAMILIES[name].architecture, FULL_SIZE.get(name, ("",))[0]}
     names = [a for a in open_clip.list_models() if re.fullmatch(MEMBERS[name], a)]
     return sorted({*names} - tested - {*DERIVED})
 
 
 def main(kind: str, *names: str) -> None:
-    """Compute results, and write them to the file."""
+    """Compute the results, and write them to docs/encoder_families.json."""
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     if kind == "small":
         small = small_results()

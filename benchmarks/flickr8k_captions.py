@@ -1,15 +1,16 @@
-"""Retrieval of photographs by captions and of captions by photographs, on 1,000 images of Flickr8k.
+"""Compare methods for the retrieval of images and captions, on 1,000 images of Flickr8k.
 
     python benchmarks/flickr8k_captions.py flickr8k_1000 mobilenet_v2_1.0_224_quant.onnx
 
 The folder contains `captions_8091_images.csv` (`image,caption`), and the images in `images.zip`, or
 their vectors in `mobilenetv2_feats.npz` (`names`, `pool_u8`, `pool_scale_zero`), or both. Captions
 of other images are left out. The ONNX graph computes the image vectors, from the same part of the
-images as in the file of vectors. If both exist, their cosine is printed. Sentence vectors are
-TF-IDF of words and pairs of words with a truncated SVD, fitted on the training captions.
+images as in the file of vectors. If images and file exist, the cosine of both vectors is printed.
+Sentence vectors are TF-IDF of words and pairs of words with a truncated SVD, fitted on the training
+captions.
 
 For each seed, the images are split at random into 800 for training, 100 for validation and 100 for
-testing. Rows of the tables, on the same vectors:
+testing. The tables have these rows, on the same vectors:
 
 - `variational` with its default losses, and with `detach_trunk=true`
 - `cosine_projection` with the contrastive loss and with the sigmoid loss
@@ -18,17 +19,19 @@ testing. Rows of the tables, on the same vectors:
   their correlations
 - chance: a random order
 
-Each row has seven candidate fits per split: learning rate, width of the SVD, whether the training
-means are subtracted from the vectors, epochs and weight decay. For CCA, which subtracts the means,
-these are ridge, width of the SVD and number of components. One setting after the other is selected
-by RSUM on the validation images of the split. The common space of the learned projections has 96
-dimensions, and a batch has 32 captions. Only the selected fit is evaluated on the test images.
+Each row has seven candidate fits per split. They differ in learning rate, width of the SVD, whether
+the training means are subtracted from the vectors, epochs and weight decay. The fits of CCA, which
+subtracts the means, differ in ridge, width of the SVD and number of components. One setting after
+the other is selected by RSUM on the validation images of the split. The common space of the learned
+projections has 96 dimensions, and a batch has 32 captions. Only the selected fit is evaluated on
+the test images.
 
-Prints the recalls and the median rank as mean ± standard deviation over the splits; paired
-differences with 95 % t intervals over the splits, bold if they exclude 0; and how well the
-uncertainty, minus the score and minus the margin predict errors at rank 1. The correlation over ten
-bins is that of captions as queries, because 100 images are too few for ten bins. Splits share
-images, so the intervals are approximate. Fits are cached; an interrupted run resumes.
+The script prints the recalls and the median rank as mean ± standard deviation over the splits. It
+prints paired differences with 95 % t intervals over the splits, bold if an interval excludes 0. It
+also prints how well the uncertainty, the negative score and the negative margin predict errors at
+rank 1. The correlation over ten bins is for captions as queries, because 100 images are too few for
+ten bins. Splits share images, so the intervals are approximate. Fits are cached; the same command
+resumes an interrupted run.
 """
 
 import argparse
@@ -102,7 +105,7 @@ def computed_vectors(archive, network, names):
 
 
 def center_crop(content):
-    """Return the central 224 × 224 pixels of an image file, whose shorter side becomes 256."""
+    """Return the central 224 × 224 pixels of an image after a resize of its shorter side to 256."""
     image = Image.open(BytesIO(content)).convert("RGB")
     factor = RESIZED / min(image.size)
     image = image.resize([round(factor * side) for side in image.size], Image.Resampling.BILINEAR)
@@ -143,7 +146,7 @@ def image_vectors(folder, network, results):
 
 
 def unit(vectors):
-    """Return the vectors with length 1."""
+    """Return the vectors, scaled to length 1."""
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
@@ -257,7 +260,7 @@ def inverse_square_root(covariance, ridge):
 
 
 def cached_scores(results, split, row, settings):
-    """Return the scores of the held-out pairs of one fit, from the cache if they are there."""
+    """Return the scores of the held-out pairs of one fit, from the cache if they were cached."""
     n_captions = {part: len(split.pairs(part)) for part in ("validation", "test")}
     kinds = (
         ("scores", "variances") if row in (VARIATIONAL, DETACHED, PROBABILISTIC) else ("scores",)
@@ -354,7 +357,10 @@ def difference_cell(first, second, digits=1):
 
 
 def print_results(measured, chance):
-    """Print the tables; ``measured`` has the values of each metric over splits, by row."""
+    """Print the tables.
+
+    ``measured`` has the values of each metric over the splits, by row of the tables.
+    """
     names = ["rsum", *(f"{short} {name}" for short in DIRECTIONS.values() for name in METRICS)]
     titles = ["RSUM", *(f"{s} {title}" for s in DIRECTIONS.values() for title in METRICS.values())]
     lines = [[row, *(mean_cell(m[name]) for name in names)] for row, m in measured.items()]

@@ -1,10 +1,11 @@
-"""Fusion rules on scores of OpenAI's CLIP RN50x64 for the 5,717 images of VOC2012 train.
+"""Compare fusion rules on scores of OpenAI's CLIP RN50x64 for 5,717 images of VOC2012 train.
 
     python benchmarks/fusion.py SCORES.npz
 
-The file contains ``global_softmax``, ``alpha_tile_max`` (the maximum over 3 by 3 tiles), ``(n, c)``
-each, and ``labels``, from the cache of github.com/cs-mshah/CDUL (Apache-2.0). That cache contains
-softmax(cosine / ln 100), so ln 100 · log p is the cosine up to a constant per image.
+The file contains ``global_softmax`` and ``alpha_tile_max`` (the maximum over 3 by 3 tiles), both
+``(n, c)``, and ``labels``, from the cache of github.com/cs-mshah/CDUL (Apache-2.0). The scores in
+this cache are p = softmax(cosine / ln 100), so ln 100 · log p is the cosine plus a constant per
+image.
 """
 
 import math
@@ -26,7 +27,7 @@ from surelabel.views import (
     standardize_relative_scores,
 )
 
-TARGETS = {  # mAP, each within 0.02
+TARGETS = {  # expected mAP in percent, with a tolerance of 0.02
     "softmax at 100": 85.34,
     "max_with_margin": 88.33,
     "mean of centred": 90.08,
@@ -41,9 +42,9 @@ def fuse_scores(image: Tensor, tiles: Tensor) -> dict[str, Tensor]:
 
     Args:
         image: Centred cosines of the whole image, ``(n, c)``.
-        tiles: Maximum over tiles of their centred cosines, ``(n, c)``. They must not be centred
-            again, so "mean of centred" is the mean of both inputs. ``mean_of_centred`` centres its
-            inputs itself, and expects all tiles.
+        tiles: Maximum over tiles of their centred cosines, ``(n, c)``. The maximum must not be
+            centred again, so "mean of centred" is the mean of both inputs. The fusion
+            ``mean_of_centred`` centres its inputs, and expects the cosines of all tiles.
     """
     tile_view = tiles[:, None]
     log_odds = relative_log_odds_of_softmax(image), relative_log_odds_of_softmax(tile_view)
@@ -77,12 +78,12 @@ def read_scores(file: str) -> tuple[Tensor, Tensor, np.ndarray]:
             LOG_SCALE * torch.from_numpy(arrays[name]).double().log()
             for name in ("global_softmax", "alpha_tile_max")
         )
-    tiles += LOG_SCALE * math.log(labels.shape[1])  # at this low scale, log Σ exp is mean + log c
+    tiles += LOG_SCALE * math.log(labels.shape[1])  # log Σ exp is mean + log c at low scale
     return center_relative_scores(image), tiles, labels
 
 
 def main(file: str) -> None:
-    """Print the mAP of every rule in percent, and exit with an error if a target is missed."""
+    """Print the mAP of every rule in percent; exit with an error if an mAP is not as expected."""
     image, tiles, labels = read_scores(file)
     missed = []
     for name, scores in fuse_scores(image, tiles).items():

@@ -1,9 +1,10 @@
-"""Refusals and violations of `at_most_wrong`, and of its rule in version 0.1.0.
+"""Count refusals and violations of `at_most_wrong`, and of its rule in version 0.1.0.
 
-Simulated recognizers with 10 labels. Their log-odds are calibrated (normal, or normal given each
-target), or twice as large (overconfident). A guarantee is refused if it is not reached or predicts
-fewer than 0.1 labels per image. It is violated if the true risk of its threshold, from 100,000
-images, is above the level. `python benchmarks/guarantees.py [DRAWS]` takes 8 minutes for 1,000.
+The simulated recognizers have 10 labels. Their log-odds are calibrated (normal, or normal given
+each target), or twice as large (overconfident). A guarantee is refused if it is not reached or
+predicts fewer than 0.1 labels per image. A guarantee is violated if the true risk of its threshold,
+computed from 100,000 images, is above the level. `python benchmarks/guarantees.py [DRAWS]` takes 8
+minutes for 1,000 draws.
 """
 
 import sys
@@ -47,7 +48,7 @@ def simulate(
 ) -> ValidationRecord:
     """Return the validation record of simulated images."""
     shape = (images, LABELS)
-    if recognizer == "risk just above the level":  # one label per image; the score says nothing
+    if recognizer == "risk just above the level":  # one label per image; random scores
         logits = np.full(shape, -9.0)
         logits[:, 0] = rng.normal(2.5, 1.5, images)
         targets = np.zeros(shape)
@@ -67,7 +68,7 @@ def simulate(
 
 
 def threshold_of_0_1_0(record: ValidationRecord, level: float, confidence: float) -> float:
-    """Return the threshold of the rule of 0.1.0: one sequence of Hoeffding-Bentkus tests."""
+    """Return the threshold of the rule of 0.1.0, one sequence of Hoeffding-Bentkus tests."""
     index, threshold = int(np.searchsorted(record.thresholds, 1 - level)), 1.0
     while index >= 0:
         n, total = record.images_with_predictions[index], record.false_discovery_sum[index]

@@ -1,22 +1,22 @@
-"""Class covariance in the joint space: contrastive training on images and captions of scenes-80.
+"""Measure class covariance in contrastive training on images and captions of scenes-80.
 
     python benchmarks/joint_covariance.py
 
-A two-layer residual network for each of the image and the caption vectors, and the scale of the
-similarities, are fitted with the loss `info_nce` in both directions and with
+Two-layer residual networks, one for the image vectors and one for the caption vectors, and the
+scale of the similarities are fitted with the loss `info_nce` in both directions and with
 `class_covariance_of_softmax`. The vectors are those of the frozen encoder. A batch has 64 training
-images with two captions each, which mention all objects; equal texts are positive for all their
+images with two captions each, which mention all objects. Equal texts are positive for all their
 images. *long* is a fit with more epochs and a higher learning rate, which overfits.
 
-Evaluated on the test images, in two blocks of 500 with one caption per image: R@k from image to
-text, the log loss, and the ECE (15 bins) of the largest softmax probability over the texts of the
-block. A decision is correct if the first text is the caption of the image. The calibrated columns
-are computed after a temperature that is fitted on the validation images, one block of 500.
+The metrics are computed on the test images, in two blocks of 500 with one caption per image: R@k
+from image to text, the log loss, and the ECE (15 bins) of the largest softmax probability over the
+texts of the block. A decision is correct if the first text is the caption of the image. For the
+calibrated columns, logits are divided by a temperature that is fitted on the 500 validation images.
 
-Prints the mean over seeds without regularizer, and for each other row the mean of the paired
-changes. ± is the larger half-width of two 95 % intervals: over seeds (t distribution) and over
-images (bootstrap). A bold change exceeds it. `permuted` compares with the similarities of other
-captions. Fits are cached, so the same command resumes.
+The script prints the mean over seeds without regularizer, and for each other row the mean of the
+paired changes. ± is the larger half-width of two 95 % intervals: over seeds (t distribution) and
+over images (bootstrap). A change is bold if it exceeds this half-width. The row `permuted` uses the
+similarities of other captions as a control. Fits are cached, so the same command resumes.
 """
 
 import argparse
@@ -53,7 +53,7 @@ ROWS = {  # similarity and weight, by fit
     "long": [("none", 0.0), ("cosine", 0.1), ("cosine", 1.0)],
 }
 HIDDEN, BATCH, BLOCK, RESAMPLES = 64, 64, 500, 300
-FULL_CAPTIONS = [2, 4]  # of the five captions of a scene, those that mention all objects
+FULL_CAPTIONS = [2, 4]  # captions of a scene that mention all objects, among its five captions
 COLUMNS = ["R@1, %", "R@5, %", "R@10, %", "raw log loss, mnat", "raw ECE, %"]
 COLUMNS += ["calibrated log loss, mnat", "calibrated ECE, %"]
 
@@ -80,7 +80,7 @@ def load_pairs(encoder, split):
 
 
 class JointAdapter(nn.Module):
-    """Residual networks for image and caption vectors; without a fit, the zero-shot scores."""
+    """Residual networks for image and caption vectors, which start at zero-shot scores."""
 
     def __init__(self, width, scale):
         super().__init__()
@@ -100,7 +100,7 @@ class JointAdapter(nn.Module):
 
 
 def fit(pairs, scale, epochs, learning_rate, row, seed):
-    """Return the adapter after contrastive training; ``row`` has the similarity and the weight."""
+    """Return the adapter after training; ``row`` has the similarity and the weight."""
     form, weight = row
     torch.manual_seed(seed)
     adapter = JointAdapter(pairs.images.shape[1], scale)
@@ -145,7 +145,7 @@ def block_scores(adapter, pairs):
 
 
 def image_values(adapter, validation, test):
-    """Return values of each test image, (7, n): hits at 1, 5 and 10, log losses, confidences."""
+    """Return hits at 1, 5 and 10, log losses and confidences of each test image, (7, n)."""
     [(scores, columns)] = block_scores(adapter, validation)
 
     def validation_loss(log_temperature):
@@ -177,7 +177,7 @@ def resampled_columns(values):
 
 
 def print_table(title, zero_shot, measured):
-    """Print the changes of the rows from the fit without regularizer, and the zero-shot row."""
+    """Print the zero-shot row, and the changes of the other rows from no regularizer."""
     print(f"\n{title}\n\n| similarity | λ |", " | ".join(COLUMNS), "|")
     print("|", "---|" * (len(COLUMNS) + 2), sep="")
     print("| zero-shot | |", " | ".join(f"{column[0]:.2f}" for column in zero_shot), "|")

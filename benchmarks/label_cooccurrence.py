@@ -1,15 +1,16 @@
-"""Shifts of log-odds by the co-occurrence of labels, counted with and without annotated images.
+"""Compare shifts of log-odds by the co-occurrence of labels, with and without annotated images.
 
     python benchmarks/label_cooccurrence.py [--scores SCORES.npz]
 
 The images are those of the collection scenes-80. Three tables are printed:
 
-forms    Forms of the shift and of the counts, without labels, for zero-shot scores and ``tiles`` of
-         validation images. The strength of a form is fitted on the pseudo-labels.
-test     The calibrator ``cooccurrence`` minus ``beta`` on test images, without labels (1,000
-         training images) and with labels (the first 100, 500 and all 1,500 training images).
-scores   The same for scores of CLIP RN50x64 on VOC 2012 (the file of ``fusion.py``). Calibrators
-         are fitted on one half of the images and evaluated on the other half.
+forms    compares forms of the shift and of the counts without labels, for scores of ``zero_shot``
+         and ``tiles`` on validation images. The strength of a form is fitted on pseudo-labels.
+test     has the differences of the calibrator ``cooccurrence`` from ``beta`` on test images. They
+         are fitted on 1,000 training images without labels, and on the first 100, the first 500 and
+         all 1,500 training images with labels.
+scores   has these differences for scores of CLIP RN50x64 on VOC 2012 (the file of ``fusion.py``).
+         Calibrators are fitted on one half of the images and evaluated on the other half.
 
 Intervals are 95 % intervals of the difference over 200 bootstrap samples of images.
 """
@@ -60,7 +61,7 @@ def most_probable_anchor(p: Array, positive: Array) -> Array:
 
 
 def naive_bayes(p: Array, positive: Array) -> Array:
-    """Return the sum over k of expected log-likelihood ratios, also of labels that are absent."""
+    """Return the sum over all labels k of the expected log-likelihood ratios."""
     present = positive.sum(axis=0)
     prior = PSEUDO_COUNT * rates(positive)[:, None]
     both = positive.T @ positive
@@ -133,7 +134,7 @@ def values(logits: Array, targets: Array) -> Array:
 
 
 def print_difference(title: str, before: Array, after: Array, targets: Array) -> None:
-    """Print the values of both logits, and their difference with its bootstrap interval."""
+    """Print the metrics of both logits, and their difference with its bootstrap interval."""
     first, second = values(before, targets), values(after, targets)
     weights = bench_resampling_weights(len(targets), resamples=RESAMPLES)[1:].astype(int)
     rows = [np.repeat(np.arange(len(targets)), weight) for weight in weights]
@@ -212,7 +213,7 @@ def compare_on_scenes(encoder: str, method: str) -> None:
 
 
 def print_calibrators(title: str, x: Array, y: Array, new: Array, targets: Array) -> None:
-    """Fit both calibrators on ``x`` and ``y``, and print the difference on other images."""
+    """Fit both calibrators on ``x`` and ``y``, and print the difference on the logits ``new``."""
     calibrators: list[Calibrator] = [Beta().fit(x, y), Cooccurrence().fit(x, y)]
     before, after = (calibrator.logits(new) for calibrator in calibrators)
     print_difference(title, before, after, targets)

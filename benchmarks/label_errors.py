@@ -6,16 +6,18 @@ FOLDER contains ``emotions-train.arff`` and ``yeast-train.arff`` of Mulan. Scene
 training images of ``surelabel bench --quick``, with the vectors of tiny-vit. ``linear`` is fitted
 on 5 folds and calibrated by ``beta`` on 5 folds. Both tools get the same probabilities:
 
-audit       Probability of the opposite target, given the other targets of the image.
-cleanlab    ``get_label_quality_scores_per_class`` (self confidence), and adjusted for imbalance.
-filter      ``find_multilabel_issues_per_class``, at its number of flags; ``audit`` flags as many.
+audit       ranks by the probability of the opposite target, given the other targets of the image.
+cleanlab    ranks by ``get_label_quality_scores_per_class`` with ``self_confidence``, without and
+            with ``adjust_pred_probs``.
+filter      flags targets by ``find_multilabel_issues_per_class``. For the comparison, the same
+            number of targets with the highest rank by ``audit`` are flagged.
 
 Errors are planted in four ways, at 5 % and 10 %:
 
-missing     This share of the positive targets of each label becomes negative.
-wrong       As many negative targets of each label become positive.
-both        Both at once.
-any         Each target is flipped with this probability.
+missing     5 or 10 % of the positive targets of each label become negative.
+wrong       The same number of negative targets of each label become positive.
+both        The changes of ``missing`` and ``wrong`` are made together.
+any         Each target is flipped with a probability of 5 or 10 %.
 
 Missing positives are ranked among negative targets, and wrong positives among positive targets.
 Intervals are 95 % t intervals of paired differences over the draws.
@@ -46,7 +48,7 @@ from surelabel.features import FeatureCache, default_feature_cache_folder, encod
 from surelabel.recognizer.method_comparison import out_of_fold_scores
 from surelabel.recognizer.vector_normalization import encoder_with_fitted_normalization
 
-N_LABELS = {"emotions": 6, "yeast": 14}  # the last columns of the files
+N_LABELS = {"emotions": 6, "yeast": 14}  # number of label columns, the last columns of the files
 PLANTED = ("missing", "wrong", "both", "any")
 SHARES = (0.05, 0.1)
 FOLDS = 5
@@ -69,7 +71,7 @@ def read_dataset(folder: Path, name: str) -> sl.LabelledFeatures:
 
 
 def plant_errors(targets: Array, planted: str, share: float, seed: int) -> Flags:
-    """Return which targets are made wrong, ``(n, c)``."""
+    """Return a mask of the targets that are made wrong, ``(n, c)``."""
     random = np.random.default_rng(seed)
     if planted == "any":
         return random.random(targets.shape) < share
@@ -187,8 +189,8 @@ def difference(rows: list[Row], key: str, other: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path, help="Folder of the ARFF files.")
-    parser.add_argument("--draws", type=int, default=5, help="Number of draws of errors.")
+    parser.add_argument("folder", type=Path, help="folder of the ARFF files")
+    parser.add_argument("--draws", type=int, default=5, help="number of draws of errors")
     parser.add_argument("--datasets", nargs="+", default=[*N_LABELS, "scenes"])
     parser.add_argument("--planted", nargs="+", choices=PLANTED, default=PLANTED)
     arguments = parser.parse_args()

@@ -3,17 +3,18 @@
     .venv/bin/python benchmarks/label_next.py FOLDER [--strategies]
 
 FOLDER contains ``yeast-train.arff`` and ``yeast-test.arff`` of Mulan. The pool of Scenes has 4,000
-training images, which are rendered into the cache folder on first use, and its test images are the
-1,000 inside the package, with the vectors of tiny-vit. Each seed has another random sample. The
-first 50 rows are random in both orders; ``label_next`` then chooses 20 % at random.
+training images, which are rendered into the cache folder on first use. The test images of Scenes
+are the 1,000 test images inside the package. The vectors are those of tiny-vit. Each seed has a
+different random sample. The first 50 rows are random in both orders; ``label_next`` then chooses
+20 % at random.
 
-``linear`` is trained by the training loop and calibrated on 5 folds by a named calibrator. All rows
-are fitted; the calibrator is fitted on the random rows, or on all rows.
+``linear`` is trained by the training loop on all annotated rows. It is calibrated on 5 folds by the
+calibrator that the column names, which is fitted on the random rows or on all rows.
 
-mAP         Mean average precision of the test split, in %.
-log loss    Mean log loss of a target of the test split, in nats.
-needed      Number of rows at which an order has the mAP of random order with 300 rows, by linear
-            interpolation between rounds.
+mAP         Mean average precision on the test split, in %.
+log loss    Mean log loss per target of the test split, in nats.
+needed      Number of rows at which an order reaches the mAP of random order with 300 rows, by
+            linear interpolation between rounds.
 
 Intervals are 95 % t intervals over the seeds, of paired differences or of the number of rows. With
 ``--strategies``, other strategies choose the 80 % on Scenes, up to 300 rows.
@@ -42,10 +43,10 @@ from surelabel.metrics import log_loss, mean_average_precision
 from surelabel.recognizer.method_comparison import out_of_fold_scores
 from surelabel.recognizer.vector_normalization import encoder_with_fitted_normalization
 
-N_LABELS = 14  # of yeast, the last columns of the files
-N_POOL = 4000  # images of Scenes
+N_LABELS = 14  # number of label columns of yeast, the last columns of the files
+N_POOL = 4000  # number of images in the pool of Scenes
 ROUND, SEEDS, FOLDS = 50, 5, 5
-GOAL = 300  # rows of random order whose mAP is to be reached
+GOAL = 300  # number of rows of random order whose mAP must be reached
 MEASURED = (50, 100, 150, 200, 250, 300, 450, 600)
 CALIBRATIONS = {  # name of a column: calibrator, and whether it is fitted on random rows only
     "beta": ("beta", True),
@@ -231,7 +232,7 @@ def by_entropy(
 def by_rare_positives(
     probabilities: Array, vectors: Array, positives: Array, known: Flags, rows: Rows, n: int
 ) -> Rows:
-    """Choose rows with the most expected positives, divided by 1 + the positives of the label."""
+    """Choose rows with many expected positives of labels that have few annotated positives."""
     counts, chosen = positives + 1.0, list[int]()
     left = np.isin(np.arange(len(probabilities)), rows)
     for _ in range(n):
@@ -254,7 +255,7 @@ def by_core_set(
 def by_gradient_diversity(
     probabilities: Array, vectors: Array, positives: Array, known: Flags, rows: Rows, n: int
 ) -> Rows:
-    """Choose rows far from others in the gradients of a linear head (BADGE, without sampling)."""
+    """Choose rows whose gradients of a linear head are diverse (BADGE without sampling)."""
     centred = vectors - vectors.mean(axis=0)
     residuals = np.sqrt(probabilities * (1 - probabilities))
     squares = (residuals**2).sum(axis=1) * (centred**2).sum(axis=1)

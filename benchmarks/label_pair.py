@@ -1,11 +1,12 @@
-"""Speed of label-pair regularization (exact, grid, sampled) against the form of all T · T pairs.
+"""Compare label-pair regularization (exact, grid, sampled) with the form of all T · T pairs.
 
     python benchmarks/label_pair.py [--quick]
 
 Log-odds are random, with about 3, 5 or (dense) 300 of T targets positive. Each case runs in a
-separate process, on one thread, in float32: processor seconds of value and gradient, best of
-several rounds, and peak memory above the data. The T · T form is plain torch with autograd. Values
-and gradients are compared with it or, if it does not fit into memory, with the exact sum.
+separate process, on one thread, in float32. The script prints the processor seconds of value and
+gradient, best of several rounds, and the peak memory minus the memory of the data. The T · T form
+is plain torch with autograd. Values and gradients are compared with this form or, if it does not
+fit into memory, with the exact sum.
 """
 
 import json

@@ -1,15 +1,16 @@
-"""Speed of matching 196 regions to labels in 32 images, against POT and the plain algorithm.
+"""Compare the speed of matching 196 regions to labels in 32 images with POT.
 
     python benchmarks/matching.py [--quick]
 
-Similarities are sampled like those of CLIP (a spread of 0.025 around 0.25); costs and weights are
-computed from them as for recognition. Every solver ends with the weighted sum over regions for each
-label. It stops as early as its stopping rule allows with an error of at most 1e-4: the largest
-sum over regions, of all images, of the deviation of the plan from the region weights. POT and the
-plain algorithm stop all images together; their threshold is the largest of 1e-2, 3e-3, 1e-3 … that
-reaches this error. "released" is the plain algorithm with the threshold of the code of "Recover and
-Match", at any error. Each case runs in a separate process, on one thread, in float32: processor
-seconds, best of several rounds, and peak memory above the data. Needs POT: pip install POT.
+Similarities are sampled like those of CLIP (a spread of 0.025 around 0.25). Costs and weights are
+computed from the similarities as in recognition. Every solver returns the weighted sum over regions
+for each label. A solver stops as early as its stopping rule permits with an error of at most 1e-4.
+The error is the largest value over images of the sum over regions of the deviation of the plan from
+the region weights. POT and the plain algorithm stop all images together. Their threshold is the
+largest of 1e-2, 3e-3, 1e-3 … that reaches this error. The row "released" is the plain algorithm
+with the threshold of the code of "Recover and Match", at any error. Each case runs in a separate
+process, on one thread, in float32. The script prints the processor seconds, best of several rounds,
+and the peak memory minus the memory of the data. It needs POT: pip install POT.
 """
 
 import json
@@ -41,13 +42,13 @@ Solver = Callable[[Problem, float], tuple[Callable[[Tensor], Tensor], Callable[[
 def solve_with_surelabel(
     problem: Problem, threshold: float
 ) -> tuple[Callable[[Tensor], Tensor], ...]:
-    """Solve with the package, whose tolerance is on the error itself."""
+    """Solve the problem with surelabel, whose tolerance limits the error itself."""
     plan = accelerated_sinkhorn(*problem, regularization=REGULARIZATION, tolerance=MAX_ERROR)
     return plan.apply, lambda: plan.matrix
 
 
 def pot_solver(form: str) -> Solver:
-    """Return POT's batch solver in one form; its threshold is on the root of summed squares."""
+    """Return the batch solver of POT; its threshold limits the root of summed squares."""
 
     def solve(problem: Problem, threshold: float) -> tuple[Callable[..., Tensor], ...]:
         cost, rows, columns = problem
@@ -60,7 +61,7 @@ def pot_solver(form: str) -> Solver:
 
 
 def solve_plainly(problem: Problem, threshold: float) -> tuple[Callable[..., Tensor], ...]:
-    """Solve with the textbook algorithm, stopped by the change of the left scaling factors."""
+    """Solve with the textbook algorithm, which stops by the change of the left scaling factors."""
     cost, rows, columns = problem
     kernel = (-cost / REGULARIZATION).exp()
     left, right = torch.ones_like(rows), torch.ones_like(columns)
@@ -85,7 +86,7 @@ SOLVERS: dict[str, Solver] = {
 
 
 def simulate_problem(labels: int) -> tuple[Tensor, Problem]:
-    """Return random similarities, and the transport problem computed from them."""
+    """Return random similarities, and the transport problem that is computed from them."""
     generator = torch.Generator().manual_seed(0)
     similarities = 0.25 + 0.025 * torch.randn(IMAGES, REGIONS, labels, generator=generator)
     columns = torch.full((IMAGES, labels), 1 / labels)

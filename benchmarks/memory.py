@@ -1,14 +1,14 @@
-"""Peak memory of `fit`, `calibrate` and `evaluate`: `python benchmarks/memory.py FOLDER`.
+"""Measure the memory of `fit`, `calibrate` and `evaluate`: `python benchmarks/memory.py FOLDER`.
 
-FOLDER gets Scenes images with 80 labels: 20,000 rendered images, and for larger numbers copies
-with another JPEG comment, so that each file has another content and is encoded and cached
-separately. Each command runs in a new process on the first n images, with the feature cache in
-FOLDER, which is empty at the first run. With `--vectors D`, the commands read an .npz archive of n
-random vectors of width D instead of images.
+The script writes Scenes images with 80 labels into FOLDER. It renders 20,000 images. Additional
+images are copies with a different JPEG comment, so that each file has different content and is
+encoded and cached separately. Each command runs in a new process on the first n images, with the
+feature cache in FOLDER, which is empty at the first run. With `--vectors D`, the commands read an
+.npz archive of n random vectors of width D instead of images.
 
-The peak is the largest RssAnon of the main process in `/proc/PID/status`, sampled every 10 ms:
-pages of mapped files do not count. `per element` is the growth of the peak from the number of
-images before, divided by the growth of n x 80 scores and targets.
+The peak is the largest RssAnon of the main process in `/proc/PID/status`, sampled every 10 ms.
+RssAnon does not include mapped files. The column `per element` has the increase of the peak from
+the previous number of images, divided by the increase of n x 80 scores and targets.
 """
 
 import argparse

@@ -1,8 +1,9 @@
-r"""Metrics of every method on the bundled collection, as a table: `python benchmarks/methods.py`.
+r"""Measure every method on the bundled collection: `python benchmarks/methods.py`.
 
-Fitted on the training split, calibrated on validation, evaluated on test. Prints mean and range of
-five seeds. Settings are the defaults, which were selected on validation. This command repeats the
-rows of `linear` that were measured before centring:
+Each method is fitted on the training split, calibrated on the validation split, and evaluated on
+the test split. The script prints the mean and the range of five seeds. The settings are the
+defaults, which were selected on the validation split. This command repeats the rows of `linear`
+that were measured before `linear` subtracted the training mean:
 
     python benchmarks/methods.py --method linear \
         --set method.centred=false --set method.penalty_folds=0
@@ -26,7 +27,7 @@ METRICS = {"mAP %": "mean_average_precision", "Brier skill %": "brier_skill", "E
 def evaluate_method(
     model: str, method: str, seed: int, *, calibrated: bool, overrides: Sequence[str]
 ) -> Evaluation:
-    """Fit, calibrate and evaluate one method with one seed."""
+    """Fit, calibrate and evaluate one method with one seed; return its metrics."""
     train, validation, test = (
         collection("scenes-80", split=split) for split in ("train", "validation", "test")
     )
@@ -49,8 +50,8 @@ def format_mean_and_range(values: list[float]) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--method", action="append", choices=NAMES, help="Method; default: all.")
-    parser.add_argument("--set", action="append", default=[], help="Setting of all runs.")
+    parser.add_argument("--method", action="append", choices=NAMES, help="method (default: all)")
+    parser.add_argument("--set", action="append", default=[], help="setting of all runs")
     arguments = parser.parse_args()
     print(
         "| encoder | method | calibrated on 500 | " + " | ".join(METRICS) + " | ECE noise floor |"

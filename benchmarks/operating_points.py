@@ -1,8 +1,9 @@
-"""Expected and achieved precision and recall of operating points, with and without shrinkage.
+"""Compare expected and achieved precision and recall of operating points, without shrinkage too.
 
-Simulated: 80 labels of prevalence 0.4 to 20 % and varying difficulty. Their log-odds are
-calibrated, or each label has a random offset of standard deviation 0.5. Thresholds from 300 or
-1,000 images are evaluated on 20,000 others. `python benchmarks/operating_points.py` takes a minute.
+The data are simulated, with 80 labels of prevalence 0.4 to 20 % and varying difficulty. The
+log-odds are calibrated, or each label has a random offset of standard deviation 0.5. Thresholds
+from 300 or 1,000 images are evaluated on 20,000 other images. `python
+benchmarks/operating_points.py` takes a minute.
 """
 
 import numpy as np
@@ -23,7 +24,7 @@ def simulate(rng, images, prevalence, skill, offset) -> ValidationRecord:
 
 
 def mean_outcome(thresholds, test: ValidationRecord) -> list[float]:
-    """Return expected and achieved precision and recall, and F1, as means over labels."""
+    """Return the means over labels of expected and achieved precision and recall, and of F1."""
     columns = np.searchsorted(test.thresholds, thresholds.values)
     rows = np.arange(LABELS)
     true_positives = test.true_positives[rows, columns]

@@ -6,11 +6,14 @@ The labels of an image are dependent: a latent vector of the image determines th
 which the targets are sampled. Each model adds noise to the log-odds and multiplies them, so that
 it is less accurate and miscalibrated. The expected difference is the mean over further draws.
 
+The script prints three tables:
+
 metrics     Share of draws whose 95 % interval contains the expected difference at this number of
             images, and the expected difference.
-labels      The same for each label, by the number of its positive targets.
-null        Both models have equally strong noise, so that no label has an expected difference: the
-            share of draws in which a label is marked as different, and the share of marked labels.
+labels      Share of draws whose 95 % interval of a label contains its expected difference, by the
+            number of positive targets of the label.
+null        Share of draws in which a label is marked as different, and share of marked labels, for
+            two models with equal noise. No label of these models has an expected difference.
 """
 
 import argparse
@@ -32,12 +35,12 @@ MODELS = {  # noise of A and B, and factor of the log-odds of A and B
     "equal": ((0.8, 0.8), (1.0, 1.0)),
 }
 LABEL_METRICS = ("average_precision", "log_loss", "brier")
-BANDS = ((5, 9), (10, 19), (20, 49), (50, 10_000))  # positive targets of a label
+BANDS = ((5, 9), (10, 19), (20, 49), (50, 10_000))  # numbers of positive targets of a label
 
 
 def draw_dataset(n_images: int, models: str, seed: int) -> tuple[Array, list[Array]]:
     """Return the targets of sampled images, and the log-odds of both models."""
-    weights = np.random.default_rng(0).normal(size=(THEMES, LABELS))  # the same for all draws
+    weights = np.random.default_rng(0).normal(size=(THEMES, LABELS))  # equal for all draws
     levels = np.linspace(-3, -0.5, LABELS)
     random = np.random.default_rng([1, seed])
     logits = levels + random.normal(size=(n_images, THEMES)) @ weights
@@ -50,7 +53,7 @@ def draw_dataset(n_images: int, models: str, seed: int) -> tuple[Array, list[Arr
 
 
 def expected_differences(n_images: int, models: str, draws: int) -> dict[str, Array]:
-    """Return the mean difference B − A of each metric over draws, pooled and of each label."""
+    """Return the mean difference B − A of each metric over draws, pooled and for each label."""
     values = defaultdict[str, list[Array]](list)
     for seed in range(draws):
         targets, logits = draw_dataset(n_images, models, 1_000_000 + seed)
@@ -135,10 +138,10 @@ def percent(flags: Sequence[bool] | Array) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--draws", type=int, default=500, help="Number of simulated datasets.")
+    parser.add_argument("--draws", type=int, default=500, help="number of simulated datasets")
     parser.add_argument("--images", type=int, nargs="+", default=[200])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--expected", type=int, default=1000, help="Draws for the expectation.")
+    parser.add_argument("--expected", type=int, default=1000, help="draws for the expectation")
     arguments = parser.parse_args()
     for n_images in arguments.images:
         for models in arguments.models:

@@ -1,11 +1,11 @@
-"""Pointing accuracy of image parts and of patches: `python benchmarks/part_localization.py`.
+"""Measure the localization by image parts and patches: `python benchmarks/part_localization.py`.
 
-A label of a test scene is located correctly if the cell with the highest score in its heat map has
-its centre inside the box of an object of this label; if several cells have this score, their mean
-centre counts. Each label counts once per image, with the
-area of its largest object. Compared are `multiple_instance_tiles` and `multiple_instance_patches`,
-fitted on annotated training scenes, and the plain and self-aware patches of the frozen encoder.
-Prints percentages with 95 % intervals over images (bootstrap).
+The metric is the accuracy of the pointing game. A label of a test scene is located correctly if the
+cell with the highest score in its heat map has its centre inside the box of an object of this
+label. If several cells have this score, the mean of their centres is used. Each label counts once
+per image, with the area of its largest object. The script compares `multiple_instance_tiles` and
+`multiple_instance_patches`, fitted on annotated training scenes, with the plain and self-aware
+patches of the frozen encoder. It prints percentages with 95 % intervals over images (bootstrap).
 """
 
 import argparse
@@ -48,14 +48,14 @@ def patch_maps(encoder: Encoder, kind: str, scenes: AnnotatedScenes) -> Array:
 
 
 def pointed_labels(maps: Array, scenes: AnnotatedScenes) -> list[Array]:
-    """Return area and correctness of the location of each positive label, by image, ``(k, 2)``."""
+    """Return for each image the areas and the correctness of its k positive labels, ``(k, 2)``."""
     names, targets = scenes.images.names, scenes.images.targets
     rows = []
     for image, objects in enumerate(scenes.objects):
         located = []
         for column in np.flatnonzero(targets[image]):
             grid = maps[image, column]
-            highest = np.argwhere(grid == grid.max()).mean(axis=0)  # of equal cells, the centre
+            highest = np.argwhere(grid == grid.max()).mean(axis=0)  # centre of equal cells
             y, x = (highest + 0.5) / grid.shape
             boxes = [item.box for item in objects if item.label == names[column]]
             area = max((right - left) * (bottom - top) for left, top, right, bottom in boxes)

@@ -1,4 +1,4 @@
-"""Effect of regularizers on linear and adapter heads over vectors of photographs.
+"""Measure the effect of regularizers on linear and adapter heads on vectors of photographs.
 
     python benchmarks/photographs.py voc12_animals photographs.npz
     python benchmarks/photograph_covariance.py photographs.npz clip_text.npy coco80_names.txt
@@ -7,15 +7,16 @@
 of the labels are those of published CLIP text vectors: `clip_text.npy` has one vector for each line
 of the file of names. The word list of the package finds the COCO name of a VOC label.
 
-For each seed, a random fifth of the training images is held out. It selects weights, and fits the
+For each seed, a random fifth of the training images is held out, to select weights and to fit the
 Platt calibrator that all labels share. The heads are fitted on the other images, or on a few-shot
-sample of them. Prints one table for each head and number of shots: the mean over seeds on the test
-images for weight 0, and for each other row the mean of the paired changes. ± is the larger
-half-width of two 95 % intervals: over seeds (t distribution) and over images (bootstrap). A bold
-change exceeds it. Marks of the weight of a regularizer with the lowest log loss on the held-out
-images: * without calibration, † calibrated on the other half of them. The second table of each
-setting repeats rows with new seeds: the selected weights of `class_covariance` in its default form,
-of the best form with its control, and of `mdca`. Fits are cached.
+sample of the other images. The script prints a table for each head and number of shots: the mean
+over seeds on the test images for weight 0, and for each other row the mean of the paired changes.
+± is the larger half-width of two 95 % intervals: over seeds (t distribution) and over images
+(bootstrap). A change is bold if it exceeds this half-width. A mark shows the weight of a
+regularizer with the lowest log loss on the held-out images: * without calibration, † if each half
+of these images is calibrated on the other half. The second table of each setting repeats some rows
+with new seeds: the selected weights of `class_covariance` in its default form, of the best form
+with its control, and of `mdca`. Fits are cached.
 """
 
 import argparse
@@ -54,7 +55,7 @@ from surelabel.training import (
     run_training_loop,
 )
 
-FORMS = (  # of class covariance: regularizer and similarity
+FORMS = (  # forms of class covariance: regularizer and similarity
     *(("class_covariance", similarity) for similarity in ("cosine", "centered", "minmax")),
     *(("class_covariance_of_logits", similarity) for similarity in ("cosine", "centered")),
     ("class_covariance_pairwise", "cosine"),
@@ -183,7 +184,7 @@ class Measurement:
 
     @cached_property
     def held_out_calibrated_loss(self):
-        """The same with the log-odds of each half calibrated on the other half of the images."""
+        """Mean held-out log loss over the seeds, with each half calibrated on the other half."""
         losses = []
         for of_seed, y in zip(self.logits, self.held_out_targets, strict=True):
             halves = [(of_seed["held_out"][k::2], y[k::2]) for k in (0, 1)]
@@ -194,7 +195,7 @@ class Measurement:
 
     @cached_property
     def values(self):
-        """Values of ``COLUMNS`` of the test images and of resamples, (seeds, columns, 1 + …)."""
+        """Values of ``COLUMNS`` on the test images and on resamples, (seeds, columns, 1 + …)."""
         return np.array(
             [
                 test_values(
@@ -247,7 +248,7 @@ def print_table(title, measured, marks):
 
 
 def selected_rows(measured, loss):
-    """Return for each form and control the row with the lowest loss, an attribute."""
+    """Return for each form and control the row for which the attribute ``loss`` is lowest."""
     return {
         form: min(((*form, w) for w in weights), key=lambda row: getattr(measured[row], loss))
         for form, weights in WEIGHTS.items()

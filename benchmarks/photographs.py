@@ -2,7 +2,7 @@
 
     python benchmarks/photographs.py voc12_animals photographs.npz
 
-The folder contains `labels.csv` (one column for each class, one for the split of VOC 2012) and
+The folder contains `labels.csv` (a column for each class, and a column for the VOC 2012 split) and
 `mobilenetv2_feats.npz` (`names`, `pool_u8`, `pool_scale_zero`). A fifth of the training images is
 sampled for validation; the validation images of VOC are the test split. Classes with fewer than 20
 training images are left out.

@@ -1,4 +1,4 @@
-"""Head with the scores of `variational_tagger`, without variances, divergence and sampling."""
+"""Define a head with the scores of `variational_tagger`, without variances and sampling."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ from surelabel.links import Link
 from surelabel.methods.variational_tagger import POSTERIOR_RATE, VariationalTagger
 from surelabel.records import Features
 
-PLAIN_HIDDEN_WIDTH = 386  # as many parameters as the tagger with 256 hidden units
+PLAIN_HIDDEN_WIDTH = 386  # same number of parameters as the tagger with 256 hidden units
 
 
 class PlainHead(VariationalTagger):
@@ -22,7 +22,7 @@ class PlainHead(VariationalTagger):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Start with calibrated cosines."""
+        """Initialize the scores with calibrated cosines."""
         self.level.initialize(features.pooled @ self.texts.T, targets, known, link)
         scale, bias = float(self.level.log_slope.exp()), float(self.level.bias)
         self.posterior.start_with_cosines(scale=scale, bias=bias)
@@ -45,6 +45,6 @@ class PlainHead(VariationalTagger):
         return self.cosine_weight * losses
 
     def train(self, mode: bool = True) -> "PlainHead":
-        """Set training or evaluation mode; there is no noise to check."""
+        """Set training or evaluation mode, without the check for noise inflation."""
         torch.nn.Module.train(self, mode)
         return self

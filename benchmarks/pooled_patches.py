@@ -1,11 +1,12 @@
-"""Localization by patches of towers that pool their patches, for docs/models.md.
+"""Measure localization by patches of towers that pool their patches, for docs/models.md.
 
     python benchmarks/pooled_patches.py [--images 10000] [--epochs 10]
 
 Attention pooling as in SigLIP and mean pooling are trained on the frozen lower blocks of tiny-vit.
-The last block, the pooling and the projection are new; their targets are the image vectors of
-tiny-vit. The embedded encoders pool neither way. The table compares plain patches with self-aware
-patches on 300 scenes, where the last block is computed with or without its residual and MLP.
+The last block, the pooling and the projection are trained from random weights, with the image
+vectors of tiny-vit as targets. The embedded encoders use neither kind of pooling. The table
+compares plain patches with self-aware patches on 300 scenes. The last block of self-aware patches
+is computed with or without its residual and MLP.
 """
 
 import argparse
@@ -34,7 +35,7 @@ from surelabel.metrics.mean_average_precision import mean_average_precision
 SIDE, WIDTH, HEADS, LOWER_BLOCKS = 96, 192, 6, 5
 TRAIN_SEED, TEST_SEED, N_TEST = 31, 41, 300
 BATCH_SIZE, LEARNING_RATE, WARM_UP = 128, 1.5e-3, 50
-MIN_VISIBLE = 0.3  # fraction of an object
+MIN_VISIBLE = 0.3  # minimum visible fraction of an object
 
 
 class PooledTower(nn.Module):
@@ -113,7 +114,7 @@ def train_pooled_tower(pooling: str, tokens: Tensor, targets: Tensor, epochs: in
 
 
 def main() -> None:
-    """Train both poolings, and print the table."""
+    """Train towers with both kinds of pooling, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=10_000, help="number of training images")
     parser.add_argument("--epochs", type=int, default=10, help="number of epochs")

@@ -1,20 +1,22 @@
-"""Cost of prompt tuning: cached features, the regularizer CCR, and memory of many labels.
+"""Measure the cost of prompt tuning: cached features, class covariance and many labels.
 
     python benchmarks/prompt_tuning.py [--quick]
 
-ViT-B-16 of open_clip with random weights, 224 px, batches of 32 images, one thread, float32, each
-case in a separate process. Seconds are processor seconds.
+The encoder is ViT-B-16 of open_clip with random weights, with images of 224 px and batches of 32
+images, on one thread, in float32. Each case runs in a separate process. Seconds are processor
+seconds. CCR is the regularizer `class_covariance`.
 
 epoch     One epoch on cached features, and one epoch in which the image tower encodes the images of
           each batch again. Both epochs have the same number of steps, so the ratio of two steps is
-          measured: steps with and without encoding alternate, and the shortest of each is used.
-          Pixels are in memory, so decoding is not counted. The arithmetic is the number of
-          multiply-adds of the image tower for a batch, divided by that of the text tower for a
-          step: forward, and backward to the context. Sequences are cut at the longest label.
-step      Time that class_covariance adds to a step on cached features: median of steps that
-          alternate, with the interquartile range of the paired ratios.
-memory    Peak memory of one training step above the memory in use before. cocoop is measured with
-          tiny-vit, because it encodes every label for every image.
+          measured: steps with and without encoding alternate, and the shortest step of each kind is
+          used. Pixels are in memory, so decoding is not counted. The column "arithmetic" has the
+          number of multiply-adds of the image tower for a batch, divided by that of the text tower
+          for a step (forward, and backward to the context). Sequences are truncated to the length
+          of the longest label.
+step      Time that class_covariance adds to a step on cached features: the median over alternating
+          steps, with the interquartile range of the paired ratios.
+memory    Peak memory of one training step, minus the memory before the step. cocoop is measured
+          with tiny-vit, because it encodes every label for every image.
 """
 
 import json
@@ -52,16 +54,16 @@ IMAGES, WIDTH = 32, 512
 CCR_WEIGHT = 0.1
 EPOCHS = [("clip_adapter", 80, 10), ("coop", 20, 10), ("coop", 40, 7), ("coop", 80, 4)]
 STEPS = [(method, labels) for method in ("clip_adapter", "coop") for labels in (40, 80)]
-STEPS_OF_CACHED = {"clip_adapter": 20, "coop": 1}  # timed together
-STEP_GOAL = 10  # percent
+STEPS_OF_CACHED = {"clip_adapter": 20, "coop": 1}  # number of steps that are timed together
+STEP_GOAL = 10  # maximum increase of the time of a step, in percent
 MEMORY = [("coop", labels) for labels in (100, 1_000, 2_000)]
 MEMORY += [("cocoop", labels) for labels in (100, 1_000)]
 
 
 def create_encoder_with_random_texts() -> Encoder:
-    """Create the encoder; the vectors of frozen texts are random, to save the time for them.
+    """Create the encoder with random vectors of frozen texts.
 
-    The vectors of the frozen texts are constant in training.
+    The vectors of frozen texts are constant in training, so they need not be computed.
     """
     encoder: Any = create_encoder()
     encoder.encode_labels = lambda names, _: F.normalize(torch.randn(len(names), WIDTH), dim=-1)
@@ -185,14 +187,14 @@ def run_case_in_new_process(*case: object) -> Any:
 
 
 def print_case(name: str, *arguments: Any) -> None:
-    """Run one case and print its result as JSON."""
+    """Run one case, and print its result as JSON."""
     torch.set_num_threads(1)
-    logging.disable(logging.WARNING)  # of open_clip, about random weights
+    logging.disable(logging.WARNING)  # open_clip warns about random weights
     print(json.dumps(CASES[name](*arguments)))
 
 
 def print_epochs(cases: list[tuple[str, int, int]], rounds: int) -> None:
-    """Print the ratios of epochs with encoding and from the cache."""
+    """Print the ratios of the times of epochs with encoding and with cached features."""
     print("| method | labels | step, cached, s | with encoding, s | ratio | goal | arithmetic |")
     print("|---|---|---|---|---|---|---|")
     for method, labels, goal in cases:
@@ -224,7 +226,7 @@ def print_memory(cases: list[tuple[str, int]]) -> None:
     """Print the peak memory of a step."""
     print("\n| method | labels | peak memory of a step, MiB | s |")
     print("|---|---|---|---|")
-    for method, labels in cases:  # with another encoder for cocoop
+    for method, labels in cases:  # cocoop has another encoder
         found = run_case_in_new_process("memory", method, labels)
         print(
             f"| `{method}` | {labels:,} | {found['memory']:,.0f} | {found['seconds']:.1f} |",

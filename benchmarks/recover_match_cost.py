@@ -1,17 +1,18 @@
-"""Cost of region matching beside the encoder, and memory of training recover_match.
+"""Measure the cost of region matching in recover_match, and the memory of its training.
 
     python benchmarks/recover_match_cost.py [--quick]
 
-ViT-B-16 of open_clip with random weights, 224 px, batches of 32 images, one thread, float32, each
-case in a separate process.
+The encoder is ViT-B-16 of open_clip with random weights, with images of 224 px and batches of 32
+images, on one thread, in float32. Each case runs in a separate process.
 
-share    Fraction of matching (costs, region weights, plan, weighted means) in the inference of
-         recover_match. Cosines are sampled like those of CLIP (a spread of 0.025 around 0.25),
-         because those of random weights are all alike. Processor seconds, best of several rounds.
-texts    Number of labels that pass the first and the last layer of the text tower while a method of
-         1,000 labels is created and predicts three times; without prompts, and with four prompts
+share    Fraction of the time of inference of recover_match that matching takes (costs, region
+         weights, plan, weighted means). Cosines are sampled like those of CLIP (a spread of 0.025
+         around 0.25), because the cosines of random weights are nearly equal. Times are processor
+         seconds, the best of several rounds.
+texts    Number of labels that the first and the last layer of the text tower encode while a method
+         of 1,000 labels is created and predicts three times; without prompts, and with four prompts
          in each of the last three layers.
-memory   Peak memory of one training step above the memory in use before, of recover_match and of
+memory   Peak memory of one training step, minus the memory before the step, of recover_match and of
          prompts in all layers of both towers. The input of the first trained block is precomputed.
 """
 
@@ -68,7 +69,7 @@ def create_encoder() -> OpenClipEncoder:
 
 
 def random_features(images: int, depth: int) -> Features:
-    """Return random input of the last ``depth`` blocks."""
+    """Return random features for the input of the last ``depth`` blocks."""
     p = GRID[0] * GRID[1]
     return Features(
         pooled=torch.randn(images, 512),
@@ -99,7 +100,10 @@ def measure_matching_share(labels: int, images: int, rounds: int) -> dict[str, f
 
 
 def count_encoded_texts(prompts: int) -> dict[str, int]:
-    """Count the labels in the first and last text layer, from creation to third prediction."""
+    """Return the number of labels that the first and the last text layer encode.
+
+    The labels are counted from the creation of the method to its third prediction.
+    """
     encoder, counts = create_encoder(), {"first": 0, "last": 0}
     names = NAMES[1_006][:1_000]
     blocks = encoder.model.transformer.resblocks
@@ -166,9 +170,9 @@ def run_case_in_new_process(*case: object) -> Any:
 
 
 def print_case(name: str, *arguments: Any) -> None:
-    """Run one case and print its result as JSON."""
+    """Run one case, and print its result as JSON."""
     torch.set_num_threads(1)
-    logging.disable(logging.WARNING)  # of open_clip, about random weights
+    logging.disable(logging.WARNING)  # open_clip warns about random weights
     print(json.dumps(CASES[name](*arguments)))
 
 

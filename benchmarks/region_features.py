@@ -1,4 +1,4 @@
-"""Dense features for ``region_statistics``: attention of the last layer and of its patches.
+"""Compare dense features for ``region_statistics`` by the attention weights of the last layer.
 
     python benchmarks/region_features.py [--train N]
 
@@ -6,8 +6,8 @@
 evaluated on the 500 validation images. The rows differ in the weights with which the values of the
 last attention layer are averaged, in a ViT (tiny-vit) and in attention pooling (tiny-rn). Each row
 is evaluated with the default ``pooling_window`` and without pooling of neighbouring patches. For
-the default window, the difference from the default features has a 95 % interval over 200 bootstrap
-samples of validation images.
+the default window, the difference from the default features is printed with a 95 % interval over
+200 bootstrap samples of validation images.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def attention_weights(
     """Return attention weights ``(n, heads, t, t)`` by name, without those of plain features.
 
     Args:
-        query, key, value: Queries, keys and values, ``(n, heads, t, e)``; token 0 is no patch.
+        query, key, value: Queries, keys and values, ``(n, heads, t, e)``; token 0 is not a patch.
         tokens: Tokens whose cosines are the similarities of SC-CLIP, ``(n, t, w)``.
         grid: Numbers of rows and columns of the patches.
     """

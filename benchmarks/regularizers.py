@@ -1,15 +1,16 @@
-"""Effect of each regularizer and weight on base and new labels of scenes-80 (tiny-vit).
+"""Measure the effect of each regularizer and weight on base and new labels of scenes-80.
 
-For each seed, a random half of the 80 labels are base labels; the other labels are new. The method
-is fitted on training images of the base labels, at least 16 positives per label if there are so
-many, and predicts all labels. The regularizer outlier excludes the new labels.
+The encoder is tiny-vit. For each seed, a random half of the 80 labels are base labels; the other
+labels are new. The method is fitted on training images of the base labels, with at least 16
+positives per label if a label has 16 positives, and predicts all labels. The regularizer outlier
+excludes the new labels.
 
-Prints two tables for each of the validation and test images, without calibration and after Platt
-scaling with one slope and intercept, fitted on the base labels of the validation images. The tables
-have the mean over the seeds for weight 0, and for each other row the mean of the paired changes
-from weight 0 with its 95 % interval (t distribution). An asterisk marks the weight of a regularizer
-with the lowest log loss of the base labels on the validation images. Results are cached, so the
-same command resumes.
+The script prints two tables for the validation images and two tables for the test images: without
+calibration, and after Platt scaling with one slope and intercept, fitted on the base labels of the
+validation images. The tables have the mean over the seeds for weight 0, and for each other row the
+mean of the paired changes from weight 0 with its 95 % interval (t distribution). An asterisk marks
+the weight of a regularizer with the lowest log loss of the base labels on the validation images.
+Results are cached, so the same command resumes.
 
     python benchmarks/regularizers.py --methods clip_adapter coop
     python benchmarks/regularizers.py --methods clip_adapter --first-seed 5
@@ -44,7 +45,7 @@ COVARIANCES = (
     "class_covariance_of_logits centered",
     "class_covariance_pairwise",
     "class_second_moment",
-)  # with the text similarity if it is not the cosine
+)  # key, and the text similarity if it is not the cosine
 GRIDS = {  # weights of each regularizer, by method
     "clip_adapter": dict.fromkeys((*COVARIANCES, "mdca", "label_smoothing"), WEIGHTS),
     "coop": {
@@ -55,7 +56,7 @@ GRIDS = {  # weights of each regularizer, by method
         **dict.fromkeys(("knowledge", "outlier"), WEIGHTS_OF_TEXTS),
     },
 }
-START = {"coop": {"initial_context": "a photo of a"}}  # settings: training starts at zero-shot
+START = {"coop": {"initial_context": "a photo of a"}}  # settings that start at zero-shot
 LEARNING_RATES = {"coop": 0.002}
 SPLITS = ("validation", "test")
 METRICS = {
@@ -171,7 +172,7 @@ def best_weights(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--methods", nargs="+", default=[*GRIDS], choices=[*GRIDS])
-    parser.add_argument("--regularizers", nargs="+", help="rows of the table; all by default")
+    parser.add_argument("--regularizers", nargs="+", help="rows of the table (default: all)")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds, 2 or more")
     default_folder = default_feature_cache_folder() / "regularizers"

@@ -1,9 +1,11 @@
-"""Speed of the retrieval mAP over all conjunctions, 10,000 images × 80 labels, on one core.
+"""Measure the speed of the retrieval mAP over all conjunctions, for 10,000 images × 80 labels.
 
-Simulated calibrated log-odds, each label positive in 0.5 to 15 % of the images. One run evaluates
-all queries of up to 3 labels and 2,000 of each shape of 4 and 5. A second run with another seed
-shows the difference between two samples. The peer is scikit-learn's ``average_precision_score``,
-timed on a few queries of each shape; both sides must agree.
+The log-odds are simulated and calibrated, and each label is positive in 0.5 to 15 % of the images.
+All times are measured on one core. One run evaluates all queries of up to 3 labels, and 2,000
+queries of each shape of 4 and 5 labels. A shape is a number of wanted and a number of unwanted
+labels. A second run with another seed shows the difference between two samples. The peer is
+``average_precision_score`` of scikit-learn, which is timed on a few queries of each shape; both
+must return equal values.
 
     python benchmarks/retrieval.py [--quick]
 """
@@ -51,7 +53,7 @@ def evaluate(seed: int, max_exact_literals: int) -> tuple[QueryAveragePrecision,
 
 
 def peer_ratio(precision: QueryAveragePrecision) -> float:
-    """Return the time of scikit-learn relative to ours; raise if the values differ."""
+    """Return the time of scikit-learn divided by that of surelabel; raise if the values differ."""
     literal_scores = compute_literal_scores(LOGITS, TARGETS)
     queries = [q for shape in precision.by_shape for q in shape.sampled_queries[:PEER_QUERIES]]
     rankings = [
@@ -94,7 +96,7 @@ def main() -> None:
 
 
 def format_curve(precision: QueryAveragePrecision) -> dict[int, str]:
-    """Format mean and standard error by query length."""
+    """Return mean and standard error as text, by query length."""
     return {p.length: f"{p.mean:.4f} ± {p.standard_error:.4f}" for p in precision.curve}
 
 

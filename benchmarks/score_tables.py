@@ -1,14 +1,14 @@
-"""Scores of another program: as given, calibrated, and as input of a linear head.
+"""Evaluate scores of another program as given, calibrated, and as input of a linear head.
 
     python benchmarks/score_tables.py SCORES.npz
 
-SCORES.npz is the file of benchmarks/fusion.py: scores of CLIP RN50x64 for VOC2012 train. The
+SCORES.npz is the file of benchmarks/fusion.py with scores of CLIP RN50x64 for VOC2012 train. The
 probabilities are the softmax at scale 100 of the whole image, with six decimals as in a table. The
 cosines, centred for each image, have two views: the whole image and the maximum over its tiles. The
 recognizers are calibrated or fitted on random annotated images, and evaluated on all other images.
 
-The table has the mean over the seeds. "own images" is the log loss of the cross-fitted
-probabilities of the annotated images themselves.
+The table has the mean over the seeds. The column "own images" has the log loss of the cross-fitted
+probabilities of the annotated images.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def fitted(scores: LabelledScores) -> Recognizer:
 
 
 def given(scores: LabelledScores) -> Recognizer:
-    """Return the recognizer of the scores as they are."""
+    """Return a recognizer whose probabilities are the unchanged scores."""
     return Recognizer.from_scores(scores.kind, scores.columns)
 
 

@@ -1,11 +1,12 @@
-"""Speed of exact search in a million images: one index, and the same rows in several indexes.
+"""Compare the speed of exact search in one index with that in several indexes of the same rows.
 
     python benchmarks/sharded_search.py [--quick] [--cluster] [--folder FOLDER]
 
-Log-odds are those of ``search.py``, of 16 labels. The queries have 1 to 5 literals, and return 100
-images. Each index is opened once. With --cluster, the indexes are also held by actors of a local
-Ray cluster. Prints medians, with the range of the medians of three rounds, and checks that all
-return the same images, probabilities and order.
+The indexes contain a million images. The log-odds are simulated as in ``search.py``, for 16 labels.
+The queries have 1 to 5 literals, and return 100 images. Each index is opened once. With --cluster,
+actors of a local Ray cluster search the indexes too. The script prints medians, with the range of
+the medians of three rounds, and checks that all searches return the same images, probabilities and
+order.
 """
 
 import argparse
@@ -27,7 +28,7 @@ NAMES = [f"label{column:02}" for column in range(LABELS)]
 
 
 def write_indexes(folder: Path, logits: np.ndarray, count: int) -> list[Path]:
-    """Write the rows to a number of indexes, in order, and return their folders."""
+    """Write the rows in order to ``count`` indexes, and return the folders of the indexes."""
     folders = [folder / f"{count}-{part}" for part in range(count)]
     for path, rows in zip(folders, np.array_split(np.arange(len(logits)), count), strict=True):
         values = logits[rows]
@@ -37,14 +38,14 @@ def write_indexes(folder: Path, logits: np.ndarray, count: int) -> list[Path]:
 
 
 def sampled_queries(shape: tuple[int, int], seed: int = 1) -> list[Query]:
-    """Return queries of random labels with a given number of wanted and unwanted ones."""
+    """Return queries of random labels with the given numbers of wanted and unwanted labels."""
     random = np.random.default_rng([seed, *shape])
     names = [[NAMES[c] for c in random.permutation(LABELS)[: sum(shape)]] for _ in range(QUERIES)]
     return [Query.of_labels(tuple(n[: shape[0]]), tuple(n[shape[0] :])) for n in names]
 
 
 def main() -> None:
-    """Write the indexes, compare their results, and time them in turn."""
+    """Write the indexes, compare their results, and time their searches."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="100,000 images instead of a million")
     parser.add_argument("--cluster", action="store_true", help="also time actors of Ray")
@@ -75,7 +76,7 @@ def main() -> None:
 
 
 def _cells(searched, queries) -> list[str]:
-    """Return the median time of each object, with its range over rounds, interleaved."""
+    """Return the median time of each index, with its range over interleaved rounds."""
     times = {name: [] for name in searched}
     for _ in range(ROUNDS):
         for name, index in searched.items():

@@ -1,11 +1,12 @@
-"""Images read per second from each source: `python benchmarks/sources.py FOLDER`.
+"""Measure the images read per second from each source: `python benchmarks/sources.py FOLDER`.
 
-FOLDER gets a folder of images, a tar archive and a Parquet table (row groups of 1000) with the same
-bytes: Scenes images with another JPEG comment each, so that their contents differ. Each image is
-opened and read, without decoding, in the order of the list, in one process and with a warm page
-cache. `list` is the time of `find_images`. The object store is a moto server in the same process,
-so its figures show only that it works. With `--listing N`, an archive with N members of one byte is
-listed in a new process, and the growth of its RssAnon is divided by N.
+The script writes a folder of images, a tar archive and a Parquet table (row groups of 1000) with
+the same images into FOLDER. Each image is a Scenes image with a different JPEG comment, so that the
+contents differ. Each image is opened and read, without decoding, in the order of the list, in one
+process and with a warm page cache. The column `list` has the time of `find_images`. The object
+store is a moto server in the same process, so its times do not predict those of a real store. With
+`--listing N`, an archive with N members of one byte is listed in a new process, and the increase of
+its RssAnon is divided by N.
 """
 
 import argparse
@@ -75,7 +76,7 @@ def images_per_second(paths: Sequence[str]) -> float:
 
 
 def write_sources(folder: Path, n_images: int) -> dict[str, str]:
-    """Write the same images as files, as an archive and as a table; return the paths."""
+    """Write the same images as files, as an archive and as a table, and return the paths."""
     images, archive, table = folder / "images", folder / "images.tar", folder / "images.parquet"
     contents = [Path(path).read_bytes() for path in collection("scenes-80", split="test").paths]
     comments = (f"{row:08}".encode() for row in range(n_images))
@@ -98,13 +99,13 @@ def write_sources(folder: Path, n_images: int) -> dict[str, str]:
 
 
 def put_objects(sources: dict[str, str]) -> dict[str, str]:
-    """Put images, the archive and the table on a moto server; return the URLs."""
+    """Upload images, the archive and the table to a moto server, and return the URLs."""
     import boto3
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no line per request
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # prints no line per request
     os.environ["AWS_ENDPOINT_URL"] = "http://{}:{}".format(*server.get_host_and_port())
     os.environ.update(AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x", AWS_REGION="us-east-1")
     client = boto3.client("s3", region_name="us-east-1")
@@ -118,7 +119,7 @@ def put_objects(sources: dict[str, str]) -> dict[str, str]:
 
 
 def print_listing(folder: Path, n_members: int) -> None:
-    """Print the time and the growth of memory of listing an archive."""
+    """Print the time and the increase of memory when an archive is listed."""
     path = folder / f"listing-{n_members}.tar"
     with tarfile.open(path, "w") as tar:
         for row in range(n_members):

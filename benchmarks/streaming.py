@@ -1,9 +1,10 @@
-"""Peak memory of `tag --out` and `index` for many images: `python benchmarks/streaming.py FOLDER`.
+"""Measure the peak memory of `tag --out` and `index`: `python benchmarks/streaming.py FOLDER`.
 
-FOLDER gets 100,000 small JPEG files with distinct content: test images of scenes-80, each with
-another JPEG comment. Each command runs with an empty cache on the first 10,000 files and then on
-all files. The peak memory (VmHWM, which counts shared pages) is that of the main process, and the
-largest of the worker processes. The paths alone take the printed number of bytes per image.
+The script writes 100,000 small JPEG files with distinct content into FOLDER: test images of
+scenes-80, each with a different JPEG comment. Each command runs with an empty cache on the first
+10,000 files and then on all files. The script prints the peak memory of the main process, and the
+largest peak memory of a worker process (VmHWM, which includes shared pages). It also prints the
+number of bytes per path.
 """
 
 import argparse
@@ -89,7 +90,10 @@ def measure_command(command: str, paths: list[str], model: str) -> tuple[float, 
             worker_mb = max([worker_mb, *map(peak_memory_mb, child_processes(process.pid))])
             time.sleep(POLL_SECONDS)
         if process.returncode:
-            raise SystemExit(f"surelabel {command} failed with exit status {process.returncode}")
+            raise SystemExit(
+                f"surelabel {command} must end with exit status 0; got {process.returncode}. Read "
+                "its messages above."
+            )
         return main_mb, worker_mb, time.perf_counter() - start
 
 

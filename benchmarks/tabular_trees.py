@@ -4,28 +4,30 @@
     python benchmarks/tabular_trees.py MULAN --limit
 
 MULAN is a folder with the ARFF files of emotions and yeast. The splits are those of
-benchmarks/vector_comparison.py: for each of five seeds, the rows are split at random into as many
-training rows as in the published split, and test rows. The models are fitted on the training rows:
+benchmarks/vector_comparison.py: for each of five seeds, the rows are split at random into training
+and test rows, with as many training rows as in the published split. The models are fitted on the
+training rows:
 
 selected               `sl.select_method` with default settings: the method with the lowest
                        cross-validated log loss among `linear` and the decision trees, calibrated.
-extra_trees            the method with default settings, without calibration.
-gradient_boosting      the same.
-linear                 the same.
-ExtraTrees             one ExtraTreesClassifier for all labels, default settings.
-ExtraTrees, by folds   the same with 300 trees; leaf size and number of features with the lowest
-                       log loss in 5 folds of the training rows.
-HistGradientBoosting   one HistGradientBoostingClassifier for each label, default settings.
+extra_trees            Method with default settings, without calibration.
+gradient_boosting      Method with default settings, without calibration.
+linear                 Method with default settings, without calibration.
+ExtraTrees             One ExtraTreesClassifier for all labels, with default settings.
+ExtraTrees, by folds   One ExtraTreesClassifier with 300 trees; leaf size and number of features
+                       have the lowest log loss in 5 folds of the training rows.
+HistGradientBoosting   One HistGradientBoostingClassifier for each label, with default settings.
 
 The first table has the means over the seeds, with the processor time of fit and prediction on one
 core. The second has the differences from scikit-learn, with 95 % t intervals over the seeds. The
 log loss is multiplied by 100, and probabilities of scikit-learn are clipped to [0.001, 0.999],
 because some are 0.
 
-With `--limit`, the cost of the limit of 50 MB is measured instead: `extra_trees` is fitted with and
-without the limit on 20,000 simulated rows with 60 columns and 40 labels, for which the limit is
-about a twelfth of the size, and on yeast with limits of a half to a sixteenth of the size. The log
-loss of other rows is calibrated by `beta` on other folds.
+With `--limit`, the script instead measures the effect of the limit of 50 MB on mAP and log loss.
+`extra_trees` is fitted with and without the limit on 20,000 simulated rows with 60 columns and 40
+labels, for which the limit is about a twelfth of the size. It is also fitted on yeast with limits
+of a half to a sixteenth of the size. The probabilities of the test rows are calibrated by `beta`
+with cross-fitting.
 """
 
 import argparse
@@ -50,7 +52,7 @@ from surelabel.methods.decision_trees import tree_limits
 from surelabel.metrics import log_loss, log_loss_of_logits
 from surelabel.metrics.mean_average_precision import mean_average_precision
 
-SMALLEST = 0.001  # probability of scikit-learn
+SMALLEST = 0.001  # minimum probability of scikit-learn after clipping
 LEAVES, SHARES = (1, 2, 5), ("sqrt", 0.3)
 REFERENCES = ("ExtraTrees", "ExtraTrees, by folds", "HistGradientBoosting")
 OURS = ("selected", "extra_trees", "gradient_boosting", "linear")
@@ -152,7 +154,7 @@ def simulated_split(seed: int) -> tuple[sl.LabelledFeatures, sl.LabelledFeatures
 
 
 def print_limits(folder: Path) -> None:
-    """Print mAP and log loss of `extra_trees` by the limit of the size of its trees."""
+    """Print mAP and log loss of `extra_trees` for limits of the size of its trees."""
     limits = {"simulated": (10**12, 50 * 10**6)}
     limits["yeast"] = (10**12, *(int(17e6 / factor) for factor in (2, 4, 8, 16)))
     print("| data set | seed | limit (MB) | trees | size (MB) | mAP (%) | 100 · log loss |")
@@ -212,8 +214,8 @@ def print_comparison(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("mulan", type=Path, help="Folder of the ARFF files.")
-    parser.add_argument("--limit", action="store_true", help="Measure the cost of the limit.")
+    parser.add_argument("mulan", type=Path, help="folder of the ARFF files")
+    parser.add_argument("--limit", action="store_true", help="measure the effect of the limit")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ FOLDER contains ``emotions-train.arff``, ``emotions-test.arff``, ``yeast-train.a
 unit length and on standardized rows. Each is fitted on the training split and measured on the test
 split:
 
-skill     Brier skill of the probabilities: 1 - (Brier score) / (Brier score of the prevalence).
+skill     Brier skill of the probabilities, 1 - (Brier score) / (Brier score of the prevalence).
 gain      Difference of the Brier skill from that of the same model on unit rows, with the 95 %
           interval of a paired bootstrap of the test rows (1,000 samples).
 
@@ -30,7 +30,7 @@ import surelabel as sl
 from surelabel.arrays import Array
 from surelabel.metrics import brier_skill
 
-N_LABELS = {"emotions": 6, "yeast": 14}  # the last columns of the files
+N_LABELS = {"emotions": 6, "yeast": 14}  # number of label columns, the last columns of the files
 SAMPLES, FOLDS, SEED = 1000, 5, 0
 
 
@@ -114,7 +114,7 @@ def print_table(folder: Path, name: str) -> None:
 
 
 def print_row(name: str, row: str, probabilities: Array, reference: Array, targets: Array) -> None:
-    """Print one row: the data set, the model, the Brier skill and its gain over unit rows."""
+    """Print a row with data set, model, Brier skill, and its gain over unit rows."""
     skill = 100 * brier_skill(probabilities, targets)
     gain = "reference"
     if probabilities is not reference:
@@ -126,7 +126,7 @@ def print_row(name: str, row: str, probabilities: Array, reference: Array, targe
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path, help="Folder of the ARFF files.")
+    parser.add_argument("folder", type=Path, help="folder of the ARFF files")
     folder = parser.parse_args().folder
     torch.set_num_threads(1)
     print("| data set | model | Brier skill (%) | gain over unit rows (95 %) |\n|---|---|---|---|")

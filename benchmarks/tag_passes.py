@@ -1,10 +1,10 @@
-"""Quality and cost of `tag` for each `--max-passes`: `python benchmarks/tag_passes.py`.
+"""Measure metrics and cost of `tag` for each `--max-passes`: `python benchmarks/tag_passes.py`.
 
 The test images of scenes-80 are tagged with the method that `tag` selects for a maximum number of
 encoder passes. A method without calibration is calibrated on images without labels: on 100 or on
-500 training images, at equal distances in their list. A method that is fitted on unlabelled images
-is fitted on the test images, as `tag` does. Seconds are processor time of one thread for an image:
-decoding, encoding and scores, without the calibration (mean of 60 images).
+500 training images, at equal distances in their list. A method that learns from unlabelled images
+is fitted on the test images, as in `tag`. Seconds are processor time of one thread for an image:
+decoding, encoding and scores, without the calibration (mean over 60 images).
 """
 
 import time

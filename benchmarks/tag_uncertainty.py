@@ -1,26 +1,27 @@
-"""Uncertainty of tags: how well it predicts the errors of accepted labels and of images.
+"""Measure how well the uncertainty of tags predicts the errors of accepted labels and of images.
 
     python benchmarks/tag_uncertainty.py
 
-Compares the uncertainties of `variational_tagger` with 4p(1 - p) of a plain head. The plain head
-computes the same function of the product of image and text vector, without variances, divergence
-and sampling. Its hidden layer has 386 units instead of 256, so both heads have the same number of
-parameters. Both are fitted on the 1,500 training images of scenes-80 with the same seeds, epochs
-and learning rate, and calibrated by Platt scaling on the 500 validation images.
+The script compares the uncertainties of `variational_tagger` with 4p(1 - p) of a plain head. The
+plain head computes the same function of the product of image and text vector, without variances,
+divergence and sampling. Its hidden layer has 386 units instead of 256, so both heads have the same
+number of parameters. Both heads are fitted on the 1,500 training images of scenes-80 with the same
+seeds, epochs and learning rate, and calibrated by Platt scaling on the 500 validation images.
 
-Evaluated on the 1,000 test images, and on 1,000 test images of each domain shift. A label is
-accepted if its probability is 0.5 or more. Its error is 1 if the target is negative; the error of
-an image is the fraction of its labels whose decision is wrong. AURC is the area under the curve of
-risk against coverage, and *risk at 80 %* is the risk without the most uncertain 20 %. *AUROC* is
-that of the errors over all labels of all images. If a fit has fewer than 100 accepted labels in a
-domain, their risk is not computed.
+The heads are evaluated on the 1,000 test images, and on 1,000 test images of each domain shift. A
+label is accepted if its probability is 0.5 or more. The error of an accepted label is 1 if its
+target is negative. The error of an image is the fraction of its labels whose decision is wrong.
+AURC is the area under the risk-coverage curve, and *risk at 80 %* is the risk without the most
+uncertain 20 %. *AUROC* measures how the uncertainty ranks the errors over all labels of all images.
+If a fit has fewer than 100 accepted labels in a domain, the risk of accepted labels is not
+computed.
 
-Prints the mean over seeds. A gain is the risk of a reference minus that of the uncertainty: the
-references are 4p(1 - p) of the plain head, and 4p(1 - p) of the tagger. ± is the larger half-width
-of two paired 95 % intervals: over seeds (t distribution) and over images (bootstrap). A bold gain
-exceeds it. The last table states where an uncertainty fulfils the condition of a default: both
-gains are above 0 on scenes-80 (photo), and below 0 in no domain. Fits are cached, so the same
-command resumes.
+The script prints the mean over seeds. A gain is the risk of a reference minus that of the
+uncertainty. The references are 4p(1 - p) of the plain head, and 4p(1 - p) of the tagger. ± is the
+larger half-width of two paired 95 % intervals: over seeds (t distribution) and over images
+(bootstrap). A gain is bold if it exceeds this half-width. The last table states whether an
+uncertainty fulfils the condition of a default: both gains are above 0 on scenes-80 (photo), and
+below 0 in no domain. Fits are cached, so the same command resumes.
 """
 
 import argparse
@@ -78,7 +79,7 @@ from surelabel.training import (
 )
 
 DOMAIN_IMAGES, RESAMPLES = 1000, 300
-MIN_ACCEPTED_LABELS = 100  # with fewer labels in one fit, the risk of accepted labels is left out
+MIN_ACCEPTED_LABELS = 100  # minimum number in each fit for the risk of accepted labels
 EPOCHS = 20  # selected by the log loss on the validation images
 
 

@@ -1,4 +1,4 @@
-"""Speed of tagging a folder, compared with the time bound of decoding and encoding on all cores.
+"""Compare the time of tagging a folder with a bound from decoding and encoding on all cores.
 
     python benchmarks/tagging.py FOLDER [--model MODEL] [--images N] [--rounds ROUNDS]
 
@@ -6,11 +6,12 @@ In each round, these steps are measured one after another:
 
 - decoding: one process per core decodes and preprocesses the images, and discards the pixels;
 - encoding: batches of decoded images are encoded, one batch per core at once, or with all threads;
-- tagging: ``Recognizer.predict`` with an empty cache, which also hashes the files, moves the pixels
-  between processes, writes the cache and computes the scores; then a second time from the cache.
+- tagging: ``Recognizer.predict`` runs with an empty cache, and also hashes the files, copies the
+  pixels between processes, writes the cache and computes the scores; then it runs a second time
+  with the cached features.
 
-The bound is the time of decoding plus that of encoding, in both ways on all cores. Processor times
-show the same comparison on a machine that other processes use too.
+The bound is the time of decoding plus the time of encoding, both on all cores. On a machine that
+other processes use too, compare the processor times.
 """
 
 import argparse
@@ -38,7 +39,7 @@ from surelabel.features.concurrent_encoding import (
 from surelabel.features.encoding_batch_size import encoding_batch_size
 
 LABELS = ("lion", "coffee", "guitar", "rocket", "apple", "bear")
-MAX_PREPARED = 1024  # decoded images in memory for measuring the encoder
+MAX_PREPARED = 1024  # maximum number of decoded images in memory, for measuring the encoder
 MIB = 2**20
 
 
@@ -47,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", help="images")
     parser.add_argument("--model", default="tiny-vit")
-    parser.add_argument("--images", type=int, help="first N images only")
+    parser.add_argument("--images", type=int, help="number of images (default: all)")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     recognizer = sl.Recognizer.zero_shot(options.model, LABELS)
@@ -66,13 +67,13 @@ def main() -> None:
 
 
 def measure_round(recognizer: sl.Recognizer, paths: list[str], cores: int) -> dict[str, float]:
-    """Return the measures of one round, by name."""
+    """Return the times, speeds and memory of one round, by name."""
     encoder, n = recognizer.encoder, len(paths)
     decoding, decoding_cpu = timed(lambda: decode_in_processes(encoder, paths, cores))
     encoding, encoding_cpu, one_by_one = measure_encoder(encoder, paths)
     with tempfile.TemporaryDirectory() as folder:
         empty = sl.Recognizer(recognizer.run, LABELS, encoder=encoder, cache=FeatureCache(folder))
-        empty.predict([Image.new("RGB", (64, 64))])  # encodes the labels
+        empty.predict([Image.new("RGB", (64, 64))])  # encodes the labels before the measurement
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak memory
         before = memory_mib("VmRSS")
         tagging, tagging_cpu = timed(lambda: empty.predict(paths))
@@ -152,7 +153,7 @@ def encode(encoder: Encoder, batches: tuple[torch.Tensor, ...], concurrency: int
 
 
 def memory_mib(name: str) -> float:
-    """Return a field of the memory of this process in MiB, such as its peak VmHWM."""
+    """Return a memory field of this process in MiB, such as the peak ``VmHWM``."""
     lines = Path("/proc/self/status").read_text().splitlines()
     (line,) = (line for line in lines if line.startswith(f"{name}:"))
     return int(line.split()[1]) * 1024 / MIB

@@ -1,8 +1,9 @@
-"""Methods that learn from texts, against zero-shot, as a table: `python benchmarks/texts.py`.
+"""Compare methods that learn from texts with zero-shot: `python benchmarks/texts.py`.
 
-Fitted on the captions of the training split of scenes-80, in which the first 40 labels were
-searched. Evaluated on the test images, with these labels and with the 40 others. The calibration is
-fitted on the validation images, with the labels of the fit. Prints mean and range of three seeds.
+The methods are fitted on the captions of the training split of scenes-80, which are searched for
+the first 40 labels. They are evaluated on the test images, with these labels and with the other 40
+labels. The calibrator is fitted on the validation images, with the labels of the fit. The script
+prints the mean and the range of three seeds.
 """
 
 import sys
@@ -43,7 +44,7 @@ def metrics_of_texts_method(model: str, method: str, seed: int) -> list[float]:
 
 
 def main(models: list[str]) -> None:
-    """Print the table of some encoders."""
+    """Print the table for the given encoders."""
     print(f"| encoder | method | {' | '.join(COLUMNS)} |")
     print("|---|---|" + "---|" * len(COLUMNS))
     for model in models:

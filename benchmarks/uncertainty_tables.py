@@ -1,4 +1,4 @@
-"""Tables of the risks of uncertainties, and of the heads that compute them."""
+"""Print tables of the risks of uncertainties, and of the heads that compute them."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -11,12 +11,12 @@ from surelabel.bench.rows import RowDifference, difference_over_seeds
 from surelabel.metrics import ConfidenceInterval
 from surelabel.records import UNCERTAINTY_KINDS
 
-DOMAINS = ("photo", "sketch", "night", "blur", "noise")  # the first is that of scenes-80
+DOMAINS = ("photo", "sketch", "night", "blur", "noise")  # the first is the domain of scenes-80
 OWN, PLAIN = UNCERTAINTY_KINDS[0], "plain head, 4p(1 - p)"
 ROWS = (PLAIN, *UNCERTAINTY_KINDS)
 RISKS, DECISIONS = ("AURC", "risk at 80 %"), ("accepted labels", "images")
 HEAD_COLUMNS = ["mAP, %", "Brier skill, %", "log loss, mnat", "ECE, %", "accepted labels"]
-Statistics = dict[str, Array]  # by row, for seeds and resamples of the images
+Statistics = dict[str, Array]  # values by row, for seeds and resamples of the images
 
 
 def difference(first: Array, second: Array) -> RowDifference:
@@ -118,5 +118,5 @@ def is_compared(row: str, reference: str) -> bool:
 
 
 def gain(risks: Statistics, reference: str, row: str, k: int) -> RowDifference:
-    """Return how much smaller a risk of an uncertainty is than that of a reference."""
+    """Return the risk of a reference minus the risk of an uncertainty."""
     return difference(risks[reference][:, k], risks[row][:, k])

@@ -1,10 +1,12 @@
-"""Unseen labels of methods that learn from image parts: `python benchmarks/unseen_labels.py`.
+"""Measure unseen labels for methods that learn from image parts.
 
-The methods are fitted on 48 labels of the training scenes of scenes-80 without any of 17 other
+    python benchmarks/unseen_labels.py
+
+The methods are fitted on 48 labels, on the training scenes of scenes-80 without any of 17 other
 labels. They are evaluated with these 17 unseen labels on the test scenes with at least one of them.
-Prints the mAP in percent: the mean of three seeds, and half of their range. With the domain
-`reference`, which is the default, scores of labels are compared with the reference list. With
-`softmax`, they are compared with each other.
+The script prints the mAP in percent: the mean of three seeds, and half of the range. With the
+domain `reference`, which is the default, the scores of labels are compared with the reference list.
+With `softmax`, they are compared with each other.
 """
 
 from unittest.mock import patch
@@ -29,7 +31,7 @@ SEEDS = range(3)
 def select_labels(
     images: LabelledImages, rows: ColumnIndices, names: tuple[str, ...]
 ) -> LabelledImages:
-    """Return some images with some of their labels."""
+    """Return the selected images with the selected labels."""
     columns = np.array([images.names.index(name) for name in names])
     paths = [images.paths[row] for row in rows]
     return LabelledImages(paths, list(names), images.targets[np.ix_(rows, columns)])

@@ -1,10 +1,10 @@
-"""Calibrators that use text vectors of labels (dac) or image vectors (adaptive_temperature).
+"""Compare calibrators that use vectors, dac and adaptive_temperature, with platt on scenes-80.
 
-Both are compared with platt on scenes-80. For dac, coop is fitted on a random half of the labels
-and calibrated on validation images; the other half of the labels is new. For adaptive_temperature,
-zero-shot scores of all labels are calibrated on random validation images. The log loss and the ECE
-are those of the test images. The change of the log loss from platt is in 1/10,000 nats, with its
-standard error over the seeds.
+For dac, which uses text vectors of labels, coop is fitted on a random half of the labels and
+calibrated on validation images; the other half of the labels is new. For adaptive_temperature,
+which uses image vectors, zero-shot scores of all labels are calibrated on random validation images.
+The log loss and the ECE are computed on the test images. The change of the log loss from platt is
+in 1/10,000 nats, with its standard error over the seeds.
 
     python benchmarks/vector_calibrators.py
 """
@@ -41,7 +41,7 @@ def print_errors(results):
 
 
 def compare_dac(encoder, n_images, seeds):
-    """Print the errors on new labels of a recognizer with learned prompts."""
+    """Print the errors of platt and dac on new labels of a recognizer with learned prompts."""
     train, validation, test = (collection("scenes-80", split=s) for s in SPLITS)
     factors, results = [], {"platt": [], "dac": [], "dac without level": []}
     for seed in range(seeds):
@@ -66,7 +66,7 @@ def compare_dac(encoder, n_images, seeds):
 
 
 def compare_adaptive_temperature(encoder, n_images, seeds):
-    """Print the errors of calibrated zero-shot scores of all labels."""
+    """Print the errors of platt and adaptive_temperature on zero-shot scores of all labels."""
     _, validation, test = (collection("scenes-80", split=s) for s in SPLITS)
     run = load_run(
         overrides=[

@@ -3,24 +3,25 @@
     python benchmarks/photographs.py voc12_animals photographs.npz
     python benchmarks/vector_comparison.py MULAN photographs.npz
 
-MULAN is a folder with the ARFF files of emotions and yeast. For each seed, their rows are split at
-random into as many training rows as in the published split, and test rows. Of the photographs, 500
-or 1,300 training images are sampled for each seed; the test images are those of the archive.
-The rows of mulan are normalized by `auto`, and those of the photographs to unit length, as image
-vectors of encoders are; scikit-learn gets standardized columns and rows of unit length.
+MULAN is a folder with the ARFF files of emotions and yeast. For each seed, the rows are split at
+random into training and test rows, with as many training rows as in the published split. For the
+photographs, 500 or 1,300 training images are sampled for each seed; the test images are those of
+the archive. The rows of Mulan are normalized by `auto`, and the rows of the photographs to unit
+length, like image vectors of encoders. The models of scikit-learn receive standardized columns of
+Mulan, and rows of unit length of the photographs.
 
 The models are fitted on the training rows only:
 
-linear                       `linear` with the default settings: penalty of each label by 5 folds.
+linear                       `linear` with default settings: penalty of each label by 5 folds.
 linear, training loop        `linear` with `penalty_folds=0`: AdamW, 30 epochs, weight decay 0.01.
-linear, 0.1.0                the same with `centred=false`.
-logistic regression          one LogisticRegression for each label, C by 5 folds (log loss).
-extra trees                  one ExtraTreesClassifier for all labels, 300 trees, default settings.
+linear, 0.1.0                `linear` with `penalty_folds=0` and `centred=false`.
+logistic regression          One LogisticRegression for each label, with C by 5 folds (log loss).
+extra trees                  One ExtraTreesClassifier for all labels, 300 trees, default settings.
 linear, calibrated           `linear`, fitted with `folds=5` and the default calibrator.
-linear, beta                 the same with `calibrator.name=beta`.
+linear, beta                 `linear`, fitted with `folds=5` and `calibrator.name=beta`.
 logistic regression, sigmoid CalibratedClassifierCV (5 folds, sigmoid) of LogisticRegression, with C
-                             by 5 folds; and the same with isotonic. A label with 2 to 4 positive
-                             rows has as many folds.
+                             by 5 folds. The row "isotonic" uses isotonic regression instead. A
+                             label with 2 to 4 positive rows has as many folds as positive rows.
 
 The first table has the means over the seeds, with the processor time of fit and prediction on one
 core. The second has the differences of `linear` from scikit-learn, with 95 % t intervals over the
@@ -53,7 +54,7 @@ FIRST_SEED, SEEDS, FOLDS, TREES = 100, 5, 5, 300  # no seed of 100 or above was 
 PARTS = ("train", "test")
 PHOTOGRAPHS = (500, 1300)
 CS = np.logspace(-4, 4, 17)
-LARGEST_LOSS = 0.5  # of the mean, in points or 1/100 nats
+LARGEST_LOSS = 0.5  # maximum loss of the mean, in points or 1/100 nats
 COMPARISONS = (
     ("linear", "logistic regression"),
     ("linear", "extra trees"),
@@ -67,7 +68,7 @@ Model = Callable[[sl.LabelledFeatures, Array, str, int], Array]
 
 
 def mulan_split(folder: Path, name: str, seed: int) -> Split:
-    """Return training and test rows of a data set of mulan, split at random."""
+    """Return training and test rows of a data set of Mulan, split at random."""
     parts = [read_vectors(folder / f"{name}-{part}.arff", N_LABELS[name]) for part in PARTS]
     vectors, targets = (
         np.concatenate([getattr(part, key) for part in parts]) for key in ("features", "targets")
@@ -122,14 +123,14 @@ def fit_each_label(
 
 
 def logistic_regression(vectors: Array, targets: Array) -> Callable[[Array], Array]:
-    """Return the function of probabilities of logistic regression, with C by cross-validation."""
+    """Fit logistic regression with C by cross-validation; return a function of probabilities."""
     return _regression_with_selected_c(vectors, targets).predict_proba
 
 
 def calibrated_regression(
     vectors: Array, targets: Array, *, method: str
 ) -> Callable[[Array], Array]:
-    """Return the function of probabilities of calibrated logistic regression."""
+    """Fit calibrated logistic regression, and return a function of probabilities."""
     c = float(np.ravel(_regression_with_selected_c(vectors, targets).C_)[0])
     regression = LogisticRegression(C=c, max_iter=5000)
     folds = _folds_of_label(targets)
@@ -203,8 +204,8 @@ def difference_cells(ours: Array, theirs: Array) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("mulan", type=Path, help="Folder of the ARFF files.")
-    parser.add_argument("photographs", type=Path, help="Archive of benchmarks/photographs.py.")
+    parser.add_argument("mulan", type=Path, help="folder of the ARFF files")
+    parser.add_argument("photographs", type=Path, help="archive of benchmarks/photographs.py")
     folders = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")

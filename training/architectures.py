@@ -1,4 +1,4 @@
-"""Configurations of the two embedded encoders in the format of open_clip."""
+"""Define the configurations of the two embedded encoders in the format of open_clip."""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
 """Fit the default calibration of embedded encoders: `python training/default_calibration.py NAME`.
 
-Its three parameters are shared by all labels, so they also apply to labels outside the fit.
+All labels share the three parameters of the calibration, so they also apply to labels that were
+not in the fit.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Write the subset of NotoColorEmoji.ttf that the package ships: the characters of Scenes only.
+"""Write the subset of NotoColorEmoji.ttf that the package ships: only the characters of Scenes.
 
     python training/emoji_font.py NotoColorEmoji.ttf
 
@@ -15,7 +15,7 @@ from surelabel.data.scene_words import all_scene_words
 
 
 def write_subset(font: Path, out: Path) -> None:
-    """Write a font with the characters of all words, with its names and its licence text."""
+    """Write a font with the characters of all words; it keeps its names and its license text."""
     options = subset.Options(layout_features=[], name_IDs=["*"], notdef_outline=True, hinting=False)
     loaded = subset.load_font(str(font), options)
     chooser = subset.Subsetter(options)

@@ -1,4 +1,4 @@
-"""Encoding of generated scenes in memory, without image files."""
+"""Encode generated scenes in memory, without image files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from surelabel.data.scenes import render_scenes, visible_scene_labels
 from surelabel.encoders import Encoder
 from surelabel.records import Features
 
-PIXELS = 128  # side of the images that `surelabel scenes` writes
+PIXELS = 128  # side in pixels of the images that `surelabel scenes` writes
 BATCH_SIZE = 128
 
 
@@ -24,10 +24,10 @@ class EncodedScenes:
     """Features and annotations of ``n`` scenes.
 
     Attributes:
-        features: Features of the images, ``pooled`` is ``(n, d)``.
+        features: Features of the images, whose ``pooled`` has the shape ``(n, d)``.
         targets: True for positive targets, ``(n, c)``.
-        main: Column of the main object, ``(n,)``.
-        words: Vocabulary, length c.
+        main: Column of the main object of each scene, ``(n,)``.
+        words: Vocabulary, with one word for each column of ``targets``, length c.
     """
 
     features: Features

@@ -27,7 +27,7 @@ from surelabel.training import (
 WEIGHTS = Path(__file__).parents[1] / "src" / "surelabel" / "encoders" / "weights"
 # Seed and number of scenes of each split.
 TRAIN, VALIDATION, TEST = (3, 10_000), (4, 2_000), (5, 5_000)
-MAIN_SEED, MAIN_COUNT = 7, 5_000  # not the test seed of the training
+MAIN_SEED, MAIN_COUNT = 7, 5_000  # the seed differs from the test seed of the training
 WEIGHT_DECAYS = (0.0, 0.01, 0.1)
 
 
@@ -38,7 +38,7 @@ def map_percent(scores: torch.Tensor, scenes: EncodedScenes) -> float:
 
 
 def recall_at_count(scores: torch.Tensor, scenes: EncodedScenes) -> dict[str, float]:
-    """Return the recall of main and other objects with the true number of labels per image."""
+    """Return the recall of main and of other objects if the true label count is predicted."""
     ranks = np.argsort(np.argsort(-scores.numpy(), axis=1), axis=1)
     is_predicted = ranks < scenes.targets.sum(axis=1, keepdims=True)
     is_main = np.zeros_like(scenes.targets)
@@ -52,7 +52,7 @@ def recall_at_count(scores: torch.Tensor, scenes: EncodedScenes) -> dict[str, fl
 def linear_probe_map(
     encoder: Encoder, train: EncodedScenes, validation: EncodedScenes, test: EncodedScenes
 ) -> float:
-    """Return the test mAP of a linear head on frozen features, weight decay set on validation."""
+    """Return the test mAP of a linear head; the validation mAP selects its weight decay."""
     names = [w.name for w in train.words]
     targets, known = feature_batch_tensors(train.targets, np.ones_like(train.targets))
     heads = []
@@ -72,7 +72,7 @@ def linear_probe_map(
 
 
 def cosine_of_main_word(encoder: Encoder, count: int = 1000) -> dict[str, float]:
-    """Return the cosine of image and main word, without and with five other objects."""
+    """Return the mean cosine of image and main word, without and with five other objects."""
     words = all_scene_words()
     sampler, sprites = SceneSampler(words, seed=6), draw_sprites(words)
     crowded = [s for s in map(sampler, range(20 * count)) if len(s.words) == 6][:count]

@@ -1,7 +1,7 @@
 """Train an embedded encoder on generated scenes: `python training/pretrain.py tiny-vit --out DIR`.
 
-A contrastive loss between images, rendered during training, and captions. Seven in ten captions
-name the main object only. An interrupted training resumes with the same command.
+The loss is contrastive, between images that are rendered during training and their captions. Seven
+in ten captions name the main object only. The same command resumes an interrupted training.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from surelabel.data.scenes import render_scenes
 BATCH_SIZE = 128
 IMAGES = {"tiny-vit": 332_800, "tiny-rn": 230_400}
 ICONIC_SHARE = 0.7
-DECAY_SHARE = 0.3  # last part of training: the learning rate decays and patch dropout is off
+DECAY_SHARE = 0.3  # last fraction of training, with learning-rate decay and no patch dropout
 WARM_UP_STEPS = 100
 PATCH_DROPOUT = 0.5
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
@@ -38,7 +38,7 @@ Muon: Any = getattr(torch.optim, "Muon")  # noqa: B009  (absent from the type st
 
 
 class ReducedTokenizer:
-    """Tokenizer whose ids are rows of an embedding table with only the tokens in use."""
+    """Tokenizer whose ids are the rows of an embedding table that contains only used tokens."""
 
     def __init__(self, length: int):
         self.tokenizer = SimpleTokenizer(context_length=length)
@@ -76,14 +76,20 @@ def build_optimizers(model: CLIP) -> list[torch.optim.Optimizer]:
 
 
 def learning_rate_share(step: int, steps: int) -> float:
-    """Return the fraction of the maximum learning rate: warm-up, constant, linear decay to 0."""
+    """Return the fraction of the maximum learning rate.
+
+    The learning rate warms up, is constant, and decays linearly to 0.
+    """
     decay_start = steps * (1 - DECAY_SHARE)
     decay = 1.0 if step < decay_start else max(0.0, (steps - step) / (steps - decay_start))
     return min(1.0, (step + 1) / WARM_UP_STEPS) * decay
 
 
 def contrastive_loss(images: Tensor, texts: Tensor, scale: Tensor, main: Tensor) -> Tensor:
-    """Return the contrastive loss of both directions; pairs with the same main object match."""
+    """Return the contrastive loss of both directions.
+
+    All images and texts with the same main object are positive pairs.
+    """
     logits = scale * images @ texts.T
     is_match = (main[:, None] == main[None]).float()
     target = is_match / is_match.sum(1, keepdim=True)
@@ -91,7 +97,7 @@ def contrastive_loss(images: Tensor, texts: Tensor, scale: Tensor, main: Tensor)
 
 
 def normalize(pixels: Tensor) -> Tensor:
-    """Normalize pixels with mean and standard deviation of the encoder."""
+    """Normalize pixels with the mean and the standard deviation of the encoder."""
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in (MEAN, STD))
     return ((pixels - mean) / std).to(memory_format=torch.channels_last)
 
@@ -100,7 +106,7 @@ def normalize(pixels: Tensor) -> Tensor:
 def top1_accuracy(
     model: CLIP, tokenizer: ReducedTokenizer, sprites: Any, count: int, side: int
 ) -> float:
-    """Return the fraction of test images whose main object is the nearest of all words."""
+    """Return the fraction of test images for which the word of the main object is the nearest."""
     words = all_scene_words()
     sampler = SceneSampler(words, seed=TEST_SEED)
     model.eval()
@@ -123,7 +129,7 @@ def main_columns(scenes: list[Any]) -> Tensor:
 
 
 def export_weights(model: CLIP, tokenizer: ReducedTokenizer, name: str, folder: Path) -> None:
-    """Write fp16 weights with the ids of the tokens in use, and the architecture."""
+    """Write the fp16 weights with the ids of the used tokens, and the architecture."""
     state = {
         k: v.half().contiguous() for k, v in model.state_dict().items() if v.ndim or "scale" in k
     }
@@ -142,12 +148,12 @@ def export_weights(model: CLIP, tokenizer: ReducedTokenizer, name: str, folder: 
 
 
 def main() -> None:
-    """Train, with a checkpoint, a log line and exported weights at intervals."""
+    """Train the encoder, and write a checkpoint, a log line and weights at intervals."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=ARCHITECTURES)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument(
-        "--images", type=int, help="number of training images; by default that of the release"
+        "--images", type=int, help="number of training images (default: that of the release)"
     )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--every", type=int, default=200, help="steps between checkpoints")
