@@ -1,16 +1,23 @@
-"""Speed of exact search in up to ten million images, against DuckDB and numpy on the same log-odds.
+"""Compare the speed of exact search in up to ten million images with DuckDB and numpy.
 
     python benchmarks/search.py [--rows N ...] [--queries N] [--folder FOLDER]
 
-Log-odds of 80 labels are random, correlated through a few hidden themes; each label is positive in
-1 to 20 % of the images. Every query asks for the best 100 images, and the scores of all programs
-are compared. DuckDB uses one thread and gets its fastest form of each query: the top rows of a sum
-of log sigmoids, over the queried columns of a Parquet file, and over a table in memory with these
-log sigmoids. numpy computes the log sigmoids of all rows in float32, and selects the best ones.
-*Warm* times are medians and 99th percentiles over all queries and repetitions. *Cold* times are
-medians of a first search: the pages of the files are not in memory, and the index is opened again.
-Prints Markdown tables. Needs duckdb, which is not a dependency of the package; without it, only
-surelabel and numpy are measured.
+All programs search the same log-odds, and their scores are compared. The log-odds of 80 labels are
+random, and correlated through a few latent themes; each label is positive in 1 to 20 % of the
+images. Every query returns the best 100 images. DuckDB uses one thread and receives its fastest
+form of each query: the top rows of a sum of log sigmoids, over the queried columns of a Parquet
+file, and over a table in memory with these log sigmoids. numpy computes the log sigmoids of all
+rows in float32, and selects the best rows. Times are medians and 99th percentiles over all queries
+and five repetitions in an opened index, which has the masks of path patterns in its cache. *First*
+times are medians of opening an index and searching it once, with the pages of the files in memory.
+A first search also reads the checksums of the labels, and all paths for a path filter. *Cold* times
+are medians of opening and searching without file pages in memory. The script prints Markdown
+tables. It needs duckdb, which is not a dependency of the package; without duckdb, only surelabel
+and numpy are measured.
+
+10,000,000 images need 20 GB of disk space in the folder, 4 GB of memory and about half an hour:
+
+    python benchmarks/search.py --rows 10000000 --queries 8 --folder FOLDER
 """
 
 import argparse
@@ -35,11 +42,12 @@ from surelabel.retrieval import Index
 LABELS, THEMES, K, BLOCK_ROWS, N_FOLDERS = 80, 12, 100, 250_000, 20
 NAMES = [f"label{column:02}" for column in range(LABELS)]
 COLD_REPEATS, SLOW_REPEATS = 3, 3
+DUCKDB_SETTINGS = {"threads": 1, "memory_limit": "4GB"}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Kind of query: numbers of wanted and unwanted labels, or labels of which one is enough."""
+    """Kind of query: numbers of wanted, unwanted and alternative (``|``) labels."""
 
     n_wanted: int = 0
     n_unwanted: int = 0
@@ -69,7 +77,7 @@ SHAPES += [Shape(n_alternatives=3), Shape(1, 0, has_path=True), Shape(2, 1, has_
 
 @dataclass(frozen=True)
 class SampledQuery:
-    """Literals of a query, as columns and signs, and the number of a folder or None."""
+    """Literals of a query as columns and signs, and the number of a folder, or None."""
 
     literals: list[tuple[int, int]]
     is_disjunction: bool
@@ -82,7 +90,7 @@ class SampledQuery:
         return text if self.folder is None else f"{text} & path:{self.folder:02}/*"
 
     def sql(self, table: str, *, is_precomputed: bool) -> str:
-        """Return the SQL statement for the best ``K`` rows, and their score."""
+        """Return the SQL statement that selects the best ``K`` rows and their scores."""
         row = "row" if is_precomputed else "file_row_number"
         where = "" if self.folder is None else f"WHERE path LIKE '{self.folder:02}/%'"
         sign = -1 if self.is_disjunction else 1
@@ -134,14 +142,17 @@ class Collection:
     def __init__(self, folder: Path, rows: int) -> None:
         self.rows, self.index_folder = rows, folder / "index"
         self.parquet, self.lines_file = folder / "logits.parquet", folder / "lines.npy"
-        self.lines = np.lib.format.open_memmap(self.lines_file, "w+", np.float32, (LABELS, rows))
+        np.lib.format.open_memmap(self.lines_file, "w+", np.float32, (LABELS, rows))
+        header = self.lines_file.stat().st_size - 4 * LABELS * rows
         schema = pa.schema({"path": pa.string()} | dict.fromkeys(NAMES, pa.float32()))
         index, seconds = None, 0.0
-        with pq.ParquetWriter(self.parquet, schema) as writer:
+        with pq.ParquetWriter(self.parquet, schema) as writer, self.lines_file.open("r+b") as file:
             for start, logits in simulated_blocks(rows):
                 paths = stored_paths(start, len(logits))
-                self.lines[:, start : start + len(logits)] = logits.T
                 columns = [np.ascontiguousarray(line) for line in logits.T]
+                for column, line in enumerate(columns):  # a mapping would stay in memory
+                    file.seek(header + 4 * (column * rows + start))
+                    file.write(line.data)
                 writer.write_table(pa.table([pa.array(paths), *columns], schema=schema))
                 del columns
                 absolute = [f"/images/{path}" for path in paths]
@@ -156,7 +167,8 @@ class Collection:
         assert index is not None
         index.compact()
         self.build_seconds, self.compact_seconds = seconds, time.perf_counter() - begin
-        self.folders = np.arange(rows) % N_FOLDERS
+        self.lines = np.load(self.lines_file, mmap_mode="r")
+        self.folders = (np.arange(rows) % N_FOLDERS).astype(np.uint8)
 
     def describe(self) -> str:
         """Return the bytes, the build time and the memory as lines of text."""
@@ -204,7 +216,7 @@ def milliseconds(task: Callable[[], Any]) -> float:
 
 
 def cold_milliseconds(collection: Collection, tasks: list[Callable[[], Any]]) -> float:
-    """Return the median time of tasks that are run without pages in memory."""
+    """Return the median time of tasks that start without file pages in memory."""
     times = []
     for task in tasks:
         collection.drop_from_page_cache()
@@ -220,7 +232,7 @@ def measure_shape(
     queries = [shape.sample(random) for _ in range(n_queries)]
     times = []
     for query in queries:
-        found = index.search(query.text(), K)  # reads what a later search has in memory
+        found = index.search(query.text(), K)  # loads the arrays for later searches
         np.testing.assert_allclose(
             [hit.probability for hit in found],
             numpy_search(collection, query),
@@ -229,19 +241,18 @@ def measure_shape(
         )
         times += [milliseconds(lambda q=query: index.search(q.text(), K)) for _ in range(5)]
     median, p99 = statistics.median(times), float(np.percentile(times, 99))
-    cold = cold_milliseconds(
-        collection,
-        [
-            lambda q=query: Index.open(collection.index_folder).search(q.text(), K)
-            for query in queries[:COLD_REPEATS]
-        ],
-    )
+    searches = [
+        lambda q=query: Index.open(collection.index_folder).search(q.text(), K)
+        for query in queries[:COLD_REPEATS]
+    ]
+    first = statistics.median(milliseconds(search) for search in searches)
+    cold = cold_milliseconds(collection, searches)
     slow = [
         milliseconds(lambda q=query: numpy_search(collection, q))
         for query in queries[:SLOW_REPEATS]
         for _ in range(2)
     ]
-    cells = [str(shape), f"{median:.2f}", f"{p99:.2f}", f"{cold:.1f}"]
+    cells = [str(shape), f"{median:.2f}", f"{p99:.2f}", f"{first:.1f}", f"{cold:.1f}"]
     cells.append(ratio(statistics.median(slow), median))
     if duckdb:
         cells += duckdb_cells(collection, index, duckdb, queries[:SLOW_REPEATS], median)
@@ -249,7 +260,7 @@ def measure_shape(
 
 
 def ratio(time_of_other: float, reference: float) -> str:
-    """Return a time and how many times as long as the reference it is."""
+    """Return a time, and this time divided by the reference, as text."""
     return f"{time_of_other:.1f} ({time_of_other / reference:.1f}x)"
 
 
@@ -259,7 +270,7 @@ def duckdb_cells(
     """Return the times of DuckDB: from Parquet, cold from Parquet, and from memory."""
     source = f"read_parquet('{collection.parquet}', file_row_number = true)"
     from_parquet, from_memory = [], []
-    with duckdb.connect(config={"threads": 1}) as database:
+    with duckdb.connect(config=DUCKDB_SETTINGS) as database:
         for query in queries:
             sql = query.sql(source, is_precomputed=False)
             check_equal_scores(index, query, database.execute(sql).fetchall())
@@ -272,7 +283,7 @@ def duckdb_cells(
             from_memory += [milliseconds(run) for _ in range(SLOW_REPEATS)]
 
     def search_cold(query: SampledQuery) -> None:
-        with duckdb.connect(config={"threads": 1}) as new_database:
+        with duckdb.connect(config=DUCKDB_SETTINGS) as new_database:
             new_database.execute(query.sql(source, is_precomputed=False)).fetchall()
 
     cold = cold_milliseconds(collection, [lambda q=query: search_cold(q) for query in queries])
@@ -318,7 +329,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
             collection = Collection(Path(folder), rows)
             print(f"\n{collection.describe()}\n")
-            columns = ["query", "median", "p99", "cold", "numpy"]
+            columns = ["query", "median", "p99", "first", "cold", "numpy"]
             if duckdb:
                 columns += ["DuckDB, Parquet", "DuckDB, cold", "DuckDB, memory"]
             print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")

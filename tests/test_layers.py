@@ -1,8 +1,10 @@
 """Imports point down only. To move something, change this list on purpose."""
 
 import ast
+import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ LAYERS = [
     {"migration", "file_locks"},
     {"leftover_files"},
     {
-        *("progress", "shapes", "tables", "files", "recognizer_folders"),
+        *("progress", "blas_threads", "shapes", "tables", "files", "recognizer_folders"),
         *("file_readers", "markup", "label_aliases", "counts"),
     },
     {"arrays", "summaries", "mapped_arrays"},
@@ -33,6 +35,9 @@ LAYERS = [
     {"cli", "web"},
     {"__main__"},
 ]
+LIGHT_PACKAGES = ("metrics", "retrieval", "data")
+ACTOR = "cluster.part_writer"
+IMPORTED_BY_COMMANDS = ("decisions", "evaluation")
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 FILES = sorted(f for f in SOURCE.rglob("*.py") if f != SOURCE / "__init__.py")
 
@@ -41,18 +46,44 @@ def part(file):
     return file.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imported(code):
+def statements(body):
+    """All statements of a list of statements, also those inside others."""
+    for node in body:
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from statements(getattr(node, name, ()))
+
+
+def imported(tree):
     """Dotted names of all that is imported, wherever it stands; "." when the import is relative."""
-    for node in ast.walk(ast.parse(code)):
+    for node in statements(tree.body):
         if isinstance(node, ast.ImportFrom):
             yield "." if node.level else node.module
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
 
 
-def wrong_imports(here, code):
+def defined_types(tree):
+    """Return the names of the classes and type aliases that are defined at module level."""
+    names = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign):
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [name for name in names if name[:1].isupper() and not name.isupper()]
+
+
+@cache
+def imports_and_types(file):
+    """Return what a file imports and the types that it defines; each file is parsed once."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return list(imported(tree)), defined_types(tree)
+
+
+def wrong_imports(here, modules):
     """One sentence for each import that does not point down."""
-    for module in imported(code):
+    for module in modules:
         package, _, rest = module.partition(".")
         there = rest.split(".")[0]
         if module == ".":
@@ -68,7 +99,7 @@ def wrong_imports(here, code):
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
 def test_imports_point_down(file):
     assert part(file) in LEVEL, f"{part(file)} has no level yet"
-    found = list(wrong_imports(part(file), file.read_text(encoding="utf-8")))
+    found = list(wrong_imports(part(file), imports_and_types(file)[0]))
     assert not found
 
 
@@ -89,7 +120,7 @@ def test_there_are_sources_to_look_at():
     ],
 )
 def test_an_import_that_does_not_point_down_is_seen(code, complaint):
-    assert list(wrong_imports("losses", code)) == [complaint]
+    assert list(wrong_imports("losses", imported(ast.parse(code)))) == [complaint]
 
 
 @pytest.mark.parametrize(
@@ -97,41 +128,60 @@ def test_an_import_that_does_not_point_down_is_seen(code, complaint):
     ["import torch", "from surelabel.shapes import check_shapes", "import surelabel.losses.binary"],
 )
 def test_what_points_down_or_outside_or_home_is_allowed(code):
-    assert not list(wrong_imports("losses", code))
+    assert not list(wrong_imports("losses", imported(ast.parse(code))))
 
 
-def defined_types():
+@pytest.fixture(scope="module")
+def files_of_types():
     """Return the files that define each class or type alias at module level, by name."""
     files = {}
     for file in FILES:
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                names = [node.name]
-            elif isinstance(node, ast.Assign):
-                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            else:
-                continue
-            for name in names:
-                if name[:1].isupper() and not name.isupper():
-                    files.setdefault(name, []).append(str(file.relative_to(SOURCE)))
+        for name in imports_and_types(file)[1]:
+            files.setdefault(name, []).append(str(file.relative_to(SOURCE)))
     return files
 
 
-def test_no_two_modules_define_a_type_of_the_same_name():
-    assert not {name: files for name, files in defined_types().items() if len(files) > 1}
+def test_no_two_modules_define_a_type_of_the_same_name(files_of_types):
+    assert not {name: files for name, files in files_of_types.items() if len(files) > 1}
 
 
-def test_type_names_that_differ_only_in_spelling_do_not_exist():
+def test_type_names_that_differ_only_in_spelling_do_not_exist(files_of_types):
     by_spelling = {}
-    for name in defined_types():
+    for name in files_of_types:
         by_spelling.setdefault(name.lower().removesuffix("s"), []).append(name)
     assert not [names for names in by_spelling.values() if len(names) > 1]
 
 
-@pytest.mark.parametrize("package", ["metrics", "retrieval", "data"])
-def test_metrics_search_and_data_import_neither_torch_nor_the_encoders(package):
-    code = f"import sys, surelabel.{package}; print({{'torch', 'open_clip'}} & set(sys.modules))"
+@pytest.fixture(scope="module")
+def heavy_modules():
+    """Return the slow packages that are imported after each package, in one new process."""
+    code = """
+import importlib, json, sys
+
+heavy = {}
+for package in sys.argv[1:]:
+    importlib.import_module(f"surelabel.{package}")
+    heavy[package] = sorted({"torch", "open_clip", "scipy.stats"} & set(sys.modules))
+print(json.dumps(heavy))
+"""
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *LIGHT_PACKAGES, ACTOR, *IMPORTED_BY_COMMANDS],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert result.stdout.strip() == "set()"
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("package", LIGHT_PACKAGES)
+def test_metrics_search_and_data_import_neither_torch_nor_the_encoders(package, heavy_modules):
+    assert heavy_modules[package] == []
+
+
+def test_an_actor_that_writes_predictions_imports_neither_torch_nor_the_encoders(heavy_modules):
+    assert heavy_modules[ACTOR] == []
+
+
+@pytest.mark.parametrize("package", IMPORTED_BY_COMMANDS)
+def test_commands_start_without_the_slow_import_of_scipy_stats(package, heavy_modules):
+    assert "scipy.stats" not in heavy_modules[package]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from surelabel.retrieval import Index
+from surelabel.retrieval import Index, hnsw_building
 
 
 def test_an_index_is_rescored_with_another_label_and_compacted(indexed, run):
@@ -45,6 +45,12 @@ def test_an_index_is_rescored_by_its_own_recognizer(indexed, run):
         (["index"], "Missing argument 'IMAGES...'"),
         (["index", "images", "--compact"], "need no IMAGES"),
         (["index", "images", "--rescore"], "need no IMAGES"),
+        (["index", "images", "--ann"], "need no IMAGES"),
+        (
+            ["index", "--ann"],
+            "is for more than 1,000,000 images; index has 24, which like:",
+        ),
+        (["index", "--ann", "--model", "tiny-vit"], "--model needs --rescore or IMAGES."),
         (["index", "--compact", "--model", "tiny-vit"], "--model needs --rescore or IMAGES."),
         (["index", "--compact", "--labels", ""], "--labels needs --rescore or IMAGES. Leave out"),
         (["nowhere", "--compact"], "must be an index"),
@@ -57,7 +63,26 @@ def test_options_that_cannot_work_are_one_line(indexed, run, arguments, message)
     assert message in " ".join(done.err.split())
 
 
-@pytest.mark.parametrize("flag", ["--compact", "--rescore"])
+def test_files_for_approximate_search_are_built_and_their_recall_is_printed(
+    indexed, run, monkeypatch
+):
+    monkeypatch.setattr(hnsw_building, "EXACT_ROWS", 10)
+    done = run("index", "index", "--ann")
+    assert done.code == 0
+    first, second = done.out.splitlines()
+    assert first == ("index is prepared for approximate search; it has 24 images and 4 labels.")
+    assert second.startswith("like: is approximate: recall@100 is 1.000, the mean share of the 100")
+    assert run("status", "index").out.splitlines()[1] == second
+    assert json.loads(run("status", "index", "--json").out)["ann_recall"] == 1.0
+    image = sorted((indexed / "images").iterdir())[5]
+    assert run("search", "index", f"like:{image}#4").out.splitlines()[1].split()[1] == str(image)
+    done = run("index", "index", "--rescore", "--ann", "--json")
+    assert json.loads(done.out)["ann_recall"] == 1.0
+    assert run("index", "index", "--rescore").code == 0
+    assert Index.open("index").ann_recall is None
+
+
+@pytest.mark.parametrize("flag", ["--compact", "--rescore", "--ann"])
 @pytest.mark.parametrize(
     "option",
     [

@@ -1,5 +1,6 @@
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,24 @@ def test_a_search_like_an_image_begins_with_the_image(home, run):
     assert "no.jpg: not an image of a supported format" in refused.err
 
 
+def test_an_indexed_example_needs_no_recognizer(indexed, run, monkeypatch):
+    image = sorted((indexed / "images").iterdir())[5]
+    loads, search_command = [], sys.modules["surelabel.cli.search"]
+    load = search_command.load_query_encoder
+
+    def recorded(*arguments):
+        loads.append(arguments)
+        return load(*arguments)
+
+    monkeypatch.setattr(search_command, "load_query_encoder", recorded)
+    assert run("search", "index", f"like:{image}#4 & lion").code == 0
+    assert loads == []
+    shutil.copy(image, indexed / "copy.jpg")
+    assert run("search", "index", "like:copy.jpg#4").code == 0
+    assert run("search", "index", f'like:{image}#4 & ~"a lion"').code == 0
+    assert len(loads) == 2
+
+
 def test_a_search_is_continued_at_an_offset(home, run):
     every = json.loads(run("search", "index", "lion", "--limit", "24", "--json").out)
     page = json.loads(run("search", "index", "lion", "--limit", "5", "--offset", "7", "--json").out)
@@ -101,8 +120,8 @@ def test_an_offset_is_named_before_a_minimum(home, run):
     assert done.out == "--offset 24 leaves out all images.\n"
     done = run("search", "index", "lion", "--precision", "0.2", "--offset", "2")
     assert done.out.splitlines()[-1] == (
-        "The expected precision of at least 0.2 is that of the list with the 2 images that "
-        "--offset leaves out."
+        "The expected precision of at least 0.2 applies to the list that includes the 2 images "
+        "left out by --offset."
     )
     done = run("search", "index", "lion", "--explain", "--link-to", "links")
     assert "--explain finds no images; remove --gallery and --link-to." in done.err
@@ -155,7 +174,10 @@ def test_a_long_sentence_is_cut_with_a_note(indexed, run):
         (("lion", "--text", "a lion"), "either QUERY or --text; got both"),
         (("lion", "--model", "recognizer"), "--model applies to sentences, like: and --max-wrong"),
         (("--text", " "), "--text must be a sentence; got an empty text"),
-        (("lion", "--max-wrong", "0.1"), "--max-wrong needs --calibration DATASET"),
+        (
+            ("lion", "--max-wrong", "0.1"),
+            "--max-wrong needs an annotated sample; add --calibration DATASET",
+        ),
         (("lion", "--calibration", "labels.csv"), "--calibration applies to --max-wrong only"),
         (
             ("lion", "--max-wrong", "0.1", "--calibration", "labels.csv", "-k", "3"),
@@ -276,7 +298,7 @@ def test_a_search_with_a_bound_states_its_promise_and_the_numbers(home, run):
     assert done.code == 0, done.err
     *hits, numbers, promise = done.out.splitlines()
     assert hits[0].split() == ["all", "!lion", "!rocket", "path"]
-    assert "of 10 images accepted, 14 left out with known targets; " in numbers
+    assert "of 10 images are accepted, 14 with known targets left out; " in numbers
     assert promise.startswith("The expected share of images that do not match is at most 90 %")
     values = json.loads(
         run(
@@ -290,7 +312,7 @@ def test_a_search_with_a_bound_states_its_promise_and_the_numbers(home, run):
         "search", "index", "lion & rocket", "--calibration", "some.csv", "--max-wrong", "0.1"
     )
     assert none.code == 0
-    assert "No list of images has a sufficiently small share of wrong ones" in none.out
+    assert "no list has a sufficiently small share of images that do not match" in none.out
 
 
 def test_several_indexes_are_searched_as_one(home, run):

@@ -36,7 +36,7 @@ ASSIGNMENTS = list(product([False, True], repeat=3))
 @settings(max_examples=200, deadline=None)
 @given(formulas(3, 2), st.tuples(st.booleans(), st.booleans()))
 def test_operations_keep_the_truth_table(formula, filters):
-    without_filters = restrict_filters(formula, filters)
+    without_filters = restrict_filters(formula, dict(enumerate(filters)))
     factors = independent_factors(without_filters)
     for labels in ASSIGNMENTS:
         value = is_true(formula, labels, filters)

@@ -124,3 +124,13 @@ def _subsets(n, size):
     return [
         chosen for chosen in product(range(n), repeat=size) if list(chosen) == sorted(set(chosen))
     ]
+
+
+def test_a_formula_that_is_false_has_no_probability_above_1_for_its_negation():
+    a, not_a, b = LabelLiteral(0, 1), LabelLiteral(0, -1), LabelLiteral(1, 1)
+    formula = Disjunction((Conjunction((a, not_a)), Conjunction((a, not_a, b))))
+    logits = 4 * np.random.default_rng(0).standard_normal((2, 1000))
+    for rounded in (formula, negate_formula(formula)):
+        scores = formula_log_probability(rounded, read_logits_of_columns(logits), slice(None))
+        assert not np.isnan(scores).any()
+        assert (scores <= 0).all()

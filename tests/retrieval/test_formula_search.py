@@ -16,6 +16,7 @@ from surelabel.retrieval.formula import (
     Disjunction,
     LabelLiteral,
     make_conjunction,
+    make_disjunction,
     polarities_of_formula,
 )
 from surelabel.retrieval.formula_probability import formula_log_probability, read_logits_of_columns
@@ -24,6 +25,7 @@ from surelabel.retrieval.formula_search import (
     floor_of_alternatives,
     lowest_logit_at_floor,
     merge_ranked_rows,
+    plan_formula_search,
     search_formula,
 )
 from surelabel.retrieval.label_table import FloatLabelTable
@@ -85,6 +87,15 @@ def random_table(random, n, c, kind):
     return table_of(logits, np.round(random.standard_normal((c, n))), active)
 
 
+def make_limits_small(patch, few):
+    """Set limits with which small tables take every path."""
+    patch.setattr(formula_search, "HEAD_ROWS", 4)
+    patch.setattr(formula_search, "FIRST_BLOCK_ROWS", 16)
+    patch.setattr(formula_search, "BLOCK_ROWS", 64)
+    patch.setattr(formula_search, "SAMPLED_ROWS", 5)
+    patch.setattr(formula_search, "SPARSE_SHARE", few)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -97,10 +108,8 @@ def random_table(random, n, c, kind):
 def test_the_best_rows_are_those_of_scoring_every_row(seed, n, kind, signs, k, few):
     table = random_table(np.random.default_rng(seed), n, 5, kind)
     literals = list(enumerate(signs))
-    with pytest.MonkeyPatch.context() as patch:  # so that small tables take every path
-        patch.setattr(formula_search, "HEAD_ROWS", 4)
-        patch.setattr(formula_search, "BLOCK_ROWS", 64)
-        patch.setattr(formula_search, "SPARSE_SHARE", few)
+    with pytest.MonkeyPatch.context() as patch:
+        make_limits_small(patch, few)
         found = search_conjunction(table, literals, k)
     expected = by_hand(table, literals)[:k]
     np.testing.assert_allclose(found.scores, [-key[0] for key in expected], rtol=1e-13)
@@ -197,17 +206,17 @@ def test_what_several_tables_find_is_counted_through():
     k=st.integers(1, 30),
     few=st.sampled_from([0.0, 1 / 32, 1.0]),
     share=st.sampled_from([None, 0.02, 0.5]),
+    list_rows=st.sampled_from([3, 30, 4096]),
 )
 def test_the_best_rows_of_a_formula_are_those_of_scoring_every_row(
-    formula, seed, n, kind, k, few, share
+    formula, seed, n, kind, k, few, share, list_rows
 ):
     random = np.random.default_rng(seed)
     table = random_table(random, n, 4, kind)
     is_allowed = table.is_active if share is None else random.random(n) < share
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formula_search, "HEAD_ROWS", 4)
-        patch.setattr(formula_search, "BLOCK_ROWS", 64)
-        patch.setattr(formula_search, "SPARSE_SHARE", few)
+        make_limits_small(patch, few)
+        patch.setattr(formula_search, "LIST_ROWS", list_rows)
         found = search_formula(table, formula, k, None if share is None else is_allowed)
     read_logits = read_logits_of_columns(table.values)
     exact = np.broadcast_to(formula_log_probability(formula, read_logits, slice(None)), n)
@@ -249,3 +258,72 @@ def test_a_term_of_a_disjunction_reaches_the_floor_of_alternatives(log_probabili
     assert max(logits) >= lowest_logit_at_floor(floor)
     shared = Disjunction((conjunction([(0, 1), (1, 1)]), conjunction([(0, 1), (2, 1)])))
     assert floor_of_alternatives(shared, -3.0) == -3.0 - np.log(2)
+
+
+def test_lists_of_equal_length_bound_a_disjunction_of_frequent_and_rare_labels():
+    random = np.random.default_rng(0)
+    logits = random.standard_normal((3, 100_000)) + np.array([[-5.0], [-5.0], [2.0]])
+    table = table_of(logits)
+    formula = Disjunction(tuple(LabelLiteral(column, 1) for column in range(3)))
+    plan = plan_formula_search(table, formula, 20)
+    assert plan.method == "sorted lists"
+    shared_floor = lowest_logit_at_floor(floor_of_alternatives(formula, plan.floor))
+    assert plan.n_read < np.count_nonzero(logits >= shared_floor) / 2
+    everything = formula_log_probability(formula, read_logits_of_columns(table.values), slice(None))
+    expected = np.argsort(-everything, kind="stable")[:20]
+    assert search_formula(table, formula, 20).rows.tolist() == expected.tolist()
+
+
+def test_a_scan_reads_bounds_of_few_rows_and_the_values_of_fewer():
+    random = np.random.default_rng(0)
+    logits = random.standard_normal((3, 200_000)) - 1
+    table, n_bounds, n_values = table_of(logits), [], []
+
+    class CountedTable(FloatLabelTable):
+        def score_bounds(self, column, sign, rows, *, is_upper):
+            n_bounds.append(len(rows))
+            return super().score_bounds(column, sign, rows, is_upper=is_upper)
+
+        def logits(self, column, rows):
+            n_values.append(len(rows))
+            return super().logits(column, rows)
+
+    counted = CountedTable(table.values, table.scores, table.order)
+    formula = conjunction([(0, 1), (1, 1), (2, -1)])
+    assert plan_formula_search(counted, formula, 50).method == "scan"
+    n_bounds.clear()
+    found = search_formula(counted, formula, 50)
+    assert found.rows.tolist() == search_formula(table, formula, 50).rows.tolist()
+    assert sum(n_bounds) < 60_000
+    assert sum(n_values) == 3 * 50
+
+
+def test_the_work_of_a_nested_formula_grows_slowly_with_its_depth():
+    random, calls = np.random.default_rng(0), []
+    logits = np.clip(10 * random.standard_normal((25, 40_000)), -40, 40).astype(np.float32)
+
+    class CountedTable(FloatLabelTable):
+        def reaches(self, column, sign, lowest_logit, rows, out):
+            calls.append(column)
+            super().reaches(column, sign, lowest_logit, rows, out)
+
+    table = CountedTable(logits, logits, np.argsort(-logits, axis=1).astype(np.int32))
+    formula = LabelLiteral(0, 1)
+    for column in range(1, 25, 2):
+        either = make_disjunction([LabelLiteral(column, 1), formula])
+        formula = make_conjunction([LabelLiteral(column + 1, 1), either])
+    found = search_formula(table, formula, 200)
+    assert 0 < len(calls) < 25 * 25
+    scores = formula_log_probability(formula, read_logits_of_columns(logits), slice(None))
+    assert found.scores.tolist() == np.sort(scores)[::-1][:200].tolist()
+
+
+def test_equal_certain_rows_of_a_disjunction_are_sorted_by_raw_score():
+    logits = np.full((40, 10_000), -5.0, np.float32)
+    logits[:, 9000:] = 40  # 1 - P is 0 in float64
+    scores = np.tile(np.arange(10_000), (40, 1))
+    table = table_of(logits, scores)
+    formula = Disjunction(tuple(LabelLiteral(column, 1) for column in range(40)))
+    found = search_formula(table, formula, 10)
+    assert found.scores.tolist() == [0.0] * 10
+    assert found.rows.tolist() == list(range(9999, 9989, -1))

@@ -39,5 +39,5 @@ def test_a_folder_with_files_and_a_file_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"must be new or empty; .* contains files"):
         link_hits([], tmp_path)
-    with pytest.raises(DataError, match="Links to the hits must be written to"):
+    with pytest.raises(DataError, match="with symbolic links, and must be writable; got"):
         link_hits([], tmp_path / "file")

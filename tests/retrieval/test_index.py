@@ -279,10 +279,10 @@ def test_a_image_that_can_no_longer_be_read_leaves_the_index(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "other"}, "has model 'abc123'; the predictions have 'other'"),
+        ({"model": "other"}, "has model 'abc123'; got 'other'"),
         ({"calibration": "temperature"}, "has calibration 'platt on 500 images'"),
         ({"names": NAMES[::-1]}, "has names 'apple', 'fork'"),
-        ({"features": None}, "has feature width '6'; the predictions have '0'"),
+        ({"features": None}, "has feature width '6'; got '0'"),
     ],
 )
 def test_predictions_of_another_recognizer_are_refused(tmp_path, change, message):
@@ -336,7 +336,7 @@ def test_unknown_labels_and_images_are_refused(tmp_path):
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "holiday.jpg").write_text("content")
-    with pytest.raises(DataError, match=r"found .*holiday\.jpg\. Choose another folder"):
+    with pytest.raises(DataError, match=r"got .*holiday\.jpg\. Choose another folder"):
         Index.create(tmp_path, predictions())
     assert files_of(tmp_path) == ["holiday.jpg"]
     with pytest.raises(DataError, match="Choose another folder"):

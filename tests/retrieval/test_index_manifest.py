@@ -130,7 +130,7 @@ def test_an_index_of_an_unreleased_version_is_not_called_damaged(listed):
         del fields["shards"][0][name]
     listed.write_text(json.dumps(fields))
     with pytest.raises(
-        DataError, match=r"was written by an unreleased version of surelabel\. Delete it, and build"
+        DataError, match=r"got an unreleased version\. Delete the folder, and build"
     ):
         Index.open(listed.parent)
 
@@ -146,7 +146,7 @@ def test_only_an_empty_folder_or_an_index_is_usable(listed):
     check_index_manifest_folder(listed.parent)
     check_index_manifest_folder(listed.parent / "nowhere")
     (listed.parent / "logits.npy").write_text("mine")
-    with pytest.raises(DataError, match=r"found .*logits\.npy\. Choose another folder"):
+    with pytest.raises(DataError, match=r"got .*logits\.npy\. Choose another folder"):
         check_index_manifest_folder(listed.parent)
 
 

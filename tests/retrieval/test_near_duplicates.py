@@ -311,7 +311,9 @@ def test_a_rate_out_of_range_is_an_error(tmp_path, value):
 
 def test_other_arguments_are_checked(tmp_path):
     index = write_index(tmp_path, np.eye(3))
-    with pytest.raises(InputError, match="either min_cosine or false_positive_rate; got both"):
+    with pytest.raises(
+        InputError, match="one of min_cosine and false_positive_rate can be given; got both"
+    ):
         find_duplicates(index, min_cosine=0.9, false_positive_rate=1e-6)
     for value in (0, 1.5):
         with pytest.raises(InputError, match="max_pairs must be a whole number of at least 1"):

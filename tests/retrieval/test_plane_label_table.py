@@ -1,5 +1,6 @@
 """The label table on planes gives the values that were written, and the right thresholds."""
 
+import sys
 import tempfile
 from dataclasses import astuple
 from pathlib import Path
@@ -12,11 +13,14 @@ from hypothesis import strategies as st
 from surelabel.errors import DataError
 from surelabel.retrieval import formula_search, shard_label_writing, shard_layout
 from surelabel.retrieval.file_state import file_state_table
-from surelabel.retrieval.formula import LabelLiteral, make_conjunction
 from surelabel.retrieval.formula_search import search_formula
 from surelabel.retrieval.label_table import FloatLabelTable
 from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shard_writing import write_shard
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from formula_strategies import formulas
 
 
 @pytest.fixture
@@ -79,10 +83,11 @@ def check_threshold(table, column, sign, limit, logits):
     seed=st.integers(0, 10**6),
     n=st.integers(1, 60),
     kind=st.sampled_from(["spread", "saturated", "tied", "steps"]),
-    signs=st.lists(st.sampled_from([1, -1]), min_size=1, max_size=4),
+    formula=formulas(4),
     k=st.integers(1, 70),
+    few=st.sampled_from([0.0, 1 / 32, 1.0]),
 )
-def test_a_search_finds_the_rows_of_the_format_of_0_1_0(seed, n, kind, signs, k):
+def test_a_search_finds_the_rows_of_the_format_of_0_1_0(seed, n, kind, formula, k, few):
     random = np.random.default_rng(seed)
     logits = random.standard_normal((4, n)) + random.standard_normal(n)
     if kind == "saturated":
@@ -94,12 +99,13 @@ def test_a_search_finds_the_rows_of_the_format_of_0_1_0(seed, n, kind, signs, k)
         scores, logits = logits, np.floor(logits)
     scores = scores.astype(np.float32)
     order = np.argsort(-logits, axis=1).astype(np.int32)
-    formula = make_conjunction([LabelLiteral(*literal) for literal in enumerate(signs)])
     expected = search_formula(FloatLabelTable(logits, scores, order), formula, k)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(shard_layout, "ORDERED_ROWS", 5)
         patch.setattr(shard_label_writing, "ORDERED_ROWS", 5)
         patch.setattr(formula_search, "BLOCK_ROWS", 16)
+        patch.setattr(formula_search, "SAMPLED_ROWS", 3)
+        patch.setattr(formula_search, "SPARSE_SHARE", few)
         found = search_formula(table_of(folder, logits, scores), formula, k)
     for values, others in zip(astuple(found), astuple(expected), strict=True):
         assert np.array_equal(values, others)

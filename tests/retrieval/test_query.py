@@ -87,8 +87,8 @@ def test_a_query_is_read_as_it_is_meant(text, wanted, unwanted):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "at least one label"),
-        (" \n ", "at least one label"),
+        ("", "at least one term"),
+        (" \n ", "at least one term"),
         ("&", r"another term is expected here; got & \(character 1\)"),
         ("fork &", r"the query ends \(character 7\)"),
         ("fork & & apple", r"got & \(character 8\)"),
@@ -103,8 +103,8 @@ def test_a_query_is_read_as_it_is_meant(text, wanted, unwanted):
         ("(a & b", r"Every \( needs a \) after it; one is missing \(character 1\)"),
         ("a & b)", r"Every \) needs a \( before it; one is missing \(character 6\)"),
         ("()", r"got \) \(character 2\)"),
-        ("(" * 51 + "a" + ")" * 51, "at most 50 parentheses"),
-        ("!" * 51 + "a", "at most 50 parentheses"),
+        ("(" * 51 + "a" + ")" * 51, "at most 50 nested parentheses"),
+        ("!" * 51 + "a", "at most 50 nested parentheses"),
         ("sunset (red) & a", r'is written in quotes: "sunset \(red\)"'),
         ("note: x", r'is written in quotes: "note: x"'),
         ("a ~ b", r'is written in quotes: "a ~ b"'),
@@ -336,5 +336,5 @@ def test_thousands_of_terms_are_read_in_less_than_a_second():
 def test_a_query_cannot_be_made_wrong_by_hand():
     with pytest.raises(InputError, match="got an empty name"):
         Query.of_labels([""])
-    with pytest.raises(InputError, match="at least one label"):
+    with pytest.raises(InputError, match="at least one term"):
         Query.of_labels([])

@@ -251,7 +251,7 @@ def test_probabilities_are_those_of_the_hits(collection):
         hits = {hit.path: hit.probability for hit in index.search(text, None)}
         expected = [hits.get(path, 0.0) for path in made.paths]
         np.testing.assert_allclose(probabilities, expected, rtol=1e-12)
-    with pytest.raises(InputError, match="like: has no probability"):
+    with pytest.raises(InputError, match="for probabilities must not contain like:"):
         index.probabilities("like:a.jpg")
 
 

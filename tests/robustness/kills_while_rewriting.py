@@ -1,12 +1,13 @@
-"""Kill processes that remove images from an index, compact or rescore it, at random times.
+"""Kill processes that change the images, scores or graphs of an index, at random times.
 
     python tests/robustness/kills_while_rewriting.py [--long] [--seed SEED]
 
-Every process removes images, adds a block, rescores all images and compacts the index, again and
-again, reports each finished step, and is killed by SIGKILL. Afterwards the index must open, contain
-every reported step and at most one more, and every log-odds must be that of the image and of the
-last rescoring. The next writer must complete the index and leave no file of the killed process. The
-default is 4 kills in about two seconds; --long is 50 kills.
+Every process removes images, adds a block, rescores all images, builds graphs for approximate
+search and compacts the index, again and again, reports each finished step, and is killed by
+SIGKILL. Afterwards the index must open, contain every reported step and at most one more, and every
+log-odds must be that of the image and of the last rescoring. A search for similar images must work.
+The next writer must complete the index and leave no file of the killed process. The default is 4
+kills in about two seconds; --long is 50 kills.
 """
 
 import argparse
@@ -24,11 +25,11 @@ from kills_while_indexing import succeeds
 from scipy.special import logit
 
 from surelabel.records import Predictions
-from surelabel.retrieval import Index
+from surelabel.retrieval import Index, hnsw_building
 from surelabel.retrieval.index_rescoring import IndexScoring
 
 N_IMAGES, N_ADDED, N_REMOVED = 300, 20, 7
-STEPS = ("remove", "add", "rescore", "compact")
+STEPS = ("remove", "add", "rescore", "ann", "compact")
 
 
 def vectors_of(numbers):
@@ -72,6 +73,7 @@ class State:
 def write(folder, report):
     """Change the index until the process is killed; report the number of each finished step."""
     state, index = State(), Index.open(folder)
+    hnsw_building.EXACT_ROWS = 0
     print("start", file=report, flush=True)
     for number in range(1000):
         step = STEPS[number % len(STEPS)]
@@ -80,6 +82,8 @@ def write(folder, report):
             index.remove([f"/images/{image:06}.jpg" for image in images])
         elif step == "add":
             index.add(predictions_of(images, state.level))
+        elif step == "ann":
+            index.build_ann()
         elif step == "compact":
             index.compact()
         else:
@@ -129,6 +133,8 @@ def check_folder(folder, n_finished):
     assert np.array_equal(vectors, vectors_of(numbers)), "rows and vectors are mixed"
     logits = np.stack([logit(index.probabilities(name)) for name in "abcd"], axis=1)
     np.testing.assert_allclose(logits, scores_of(vectors, level), rtol=1e-4, atol=1e-5)
+    nearest = index.search(f'like:"{index.paths[0]}"#3')
+    assert nearest[0].similarity > 0.999, "the most similar image is not found"
     index.compact()
     index.upgrade()
     fields = json.loads((folder / "index.json").read_text())
@@ -151,7 +157,7 @@ def main():
         for kill in range(n_kills):
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(start, folder)
-            n_steps = int(random.integers(4)) if arguments.long else kill % 4
+            n_steps = int(random.integers(len(STEPS))) if arguments.long else 1 + kill % 4
             n_done = killed_writer(folder, n_steps, random.uniform(0, 0.04))
             n_finished += n_done
             if not succeeds(check_folder, folder, n_done):

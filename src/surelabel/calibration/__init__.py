@@ -1,4 +1,4 @@
-"""Calibrators, which map logits or raw scores to calibrated logits.
+"""This package defines calibrators, which map logits or raw scores to calibrated logits.
 
 Every calibrator has the methods ``fit(logits, targets, known=None) -> self`` and
 ``logits(logits) -> logits``. To add a calibrator, add one line to ``CALIBRATORS``.

@@ -1,4 +1,4 @@
-"""Beta calibration."""
+"""This module defines beta calibration."""
 
 from typing import Any, ClassVar, Self
 
@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from surelabel.arrays import Array
+from surelabel.blas_threads import single_blas_thread
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.beta_features import beta_features
 from surelabel.calibration.fitting.input_validation import (
@@ -37,7 +38,7 @@ class Beta(BaseCalibrator):
     sufficient. The input may be log-odds or raw scores, but the slope always changes at 0.
 
     Args:
-        shrinkage: Strength of the penalty that pulls a and b towards each other, >= 0. The penalty
+        shrinkage: Strength of the penalty on the difference between a and b, >= 0. The penalty
             ``shrinkage`` / 2 · (a - b)^2 is added to the log loss, summed over all known targets.
             The penalty has a large effect only if few inputs are negative or few are positive.
 
@@ -71,6 +72,7 @@ class Beta(BaseCalibrator):
         self.shrinkage = shrinkage
         self._check_settings()
 
+    @single_blas_thread()
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:

@@ -1,4 +1,4 @@
-"""Beta calibration, followed by a shift of the log-odds by the co-occurrence of labels."""
+"""Calibrate with beta calibration, followed by a shift by the co-occurrence of labels."""
 
 from typing import Any, ClassVar, Self
 
@@ -20,13 +20,13 @@ from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import ConfigError, DataError
 
 POSITIVE_TARGET = 0.5  # soft targets above this value are counted as positive
-MAX_STRENGTH = 1.0  # with one certain anchor, the prior odds become those given the anchor
-DECIMALS = 3  # of the stored logarithms, so that 1,000 labels need about 7 MB
+MAX_STRENGTH = 1.0  # with one certain anchor, the odds given the anchor replace the prior odds
+DECIMALS = 3  # decimals of the stored logarithms; 1,000 labels need about 7 MB
 MIN_RATE = 1e-9  # lower bound of a probability whose log-odds are computed
 
 
 class Cooccurrence(BaseCalibrator):
-    """Beta calibration, then a shift of each label by the other labels that are probably present.
+    """Beta calibration, then a shift of each label by other labels that are probably positive.
 
         logit_c = z_c + s · (log-odds(q_c) - log-odds(pi_c))
         q_c     = (Σ_k a_k · P(c | k) + max(0, 1 - Σ_k a_k) · pi_c) / max(1, Σ_k a_k)
@@ -35,22 +35,23 @@ class Cooccurrence(BaseCalibrator):
     Here z is the logit after ``Beta``, shared by all labels, and pi_c is the fraction of positives
     of label c. The sums are over the anchors k, the other labels of the image. The weight a_k of an
     anchor is its probability sigmoid(z_k), or 0 if the probability is not above
-    ``anchor_probability``. In the calibration images, n_k is the number of images with label k, and
-    n_kc the number of those that also have label c. Only images with a known target of label c are
-    counted, and soft targets count as positive above 0.5. m is ``pseudo_count``.
+    ``anchor_probability``. Among the calibration images, n_k images have label k, and n_kc images
+    have the labels k and c. Only images with a known target of label c are counted, and soft
+    targets count as positive above 0.5. m is ``pseudo_count``.
 
-    The strength s in [0, 1] minimizes the log loss on the calibration images. Each of them is
-    scored with the counts of the other images. If co-occurrence does not reduce the log loss, s is
-    0 and the result is that of ``Beta``.
+    The strength s in [0, 1] minimizes the log loss on the calibration images. Each calibration
+    image is scored with the counts of the other images. If co-occurrence does not reduce the log
+    loss, s is 0 and the result is that of ``Beta``.
 
-    The shift of a label differs between images, so that the order of the images of a label changes,
-    and with it the mAP. On scenes-80, the mAP of ``zero_shot`` and ``tiles`` increases if the
-    calibrator is fitted on annotated images. Without labels, only that of ``zero_shot`` increases;
-    see the page docs/label-free.md. New labels have no counts and use only the shared ``Beta``.
+    The shift of a label differs between images. Therefore the order of the images and the mAP
+    change. On scenes-80, the mAP of ``zero_shot`` and ``tiles`` increases if the calibrator is
+    fitted on annotated images. If the calibrator is fitted without labels, only the mAP of
+    ``zero_shot`` increases; see the page docs/label-free.md. New labels have no counts and use only
+    the shared ``Beta``.
 
     Args:
-        pseudo_count: Weight of pi_c in P(c | k), as a number of images with label k, above 0. It
-            pulls the co-occurrence of rare labels towards independence.
+        pseudo_count: Weight of pi_c in P(c | k), as a number of images with label k, above 0. The
+            pseudo-count shrinks the co-occurrence of rare labels towards independence.
         anchor_probability: Lowest probability of an anchor, in [0, 1).
 
     Attributes:
@@ -66,9 +67,9 @@ class Cooccurrence(BaseCalibrator):
 
     Differs:
         Only a short description of BCP was available, so the formulas are ours and no result is
-        comparable with the paper. The paper estimates co-occurrence online during inference; here
-        it is counted on the calibration images, so that the logits of an image do not depend on
-        images that were scored before. The inputs are calibrated probabilities, and the strength is
+        comparable with the paper. The paper estimates co-occurrence online during inference. Here
+        co-occurrence is counted on the calibration images, so that the logits of an image do not
+        depend on earlier images. The inputs are calibrated probabilities, and the strength is
         fitted.
 
     Example:

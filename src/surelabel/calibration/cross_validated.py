@@ -1,4 +1,4 @@
-"""Selection of a shared, a per-label or a hierarchical calibrator by cross-validation."""
+"""Select a shared, a per-label or a hierarchical calibrator by cross-validation."""
 
 from typing import Any, ClassVar, Self
 
@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags
+from surelabel.blas_threads import single_blas_thread
 from surelabel.calibration.beta import Beta
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.cross_fitting import cross_fitted_logits
@@ -26,7 +27,7 @@ CANDIDATES: dict[str, type[Calibrator]] = {
     "hierarchical": Hierarchical,
 }
 MIN_IMAGES = 20  # fewest images with a known target for a cross-validation
-SEED = 0  # of the assignment of images to folds
+SEED = 0  # seed of the assignment of images to folds
 
 
 class CrossValidated(BaseCalibrator):
@@ -34,13 +35,13 @@ class CrossValidated(BaseCalibrator):
 
     The calibrator with the lowest log loss of out-of-fold logits is fitted on all images. ``beta``
     shares its parameters over all labels, ``vector`` has parameters per label, and ``hierarchical``
-    shrinks parameters per label by the differences between labels. If fewer than 20 images have a
-    known target, ``beta`` is fitted without a selection. Labels that are added after the fit use
-    the shared parameters of the selected calibrator.
+    shrinks parameters per label, with a strength that is estimated from the differences between
+    labels. If fewer than 20 images have a known target, ``beta`` is fitted without a selection.
+    Labels that are added after the fit use the shared parameters of the selected calibrator.
 
-    ``Recognizer`` stores the selected calibrator instead of this one, and the description of the
-    calibration names it. On pseudo-labels, which have other errors than labels, ``Recognizer`` uses
-    ``beta``.
+    ``Recognizer`` stores only the selected calibrator, and includes its key in the description of
+    the calibration. For pseudo-labels, whose errors differ from those of annotations,
+    ``Recognizer`` uses ``beta``.
 
     Args:
         folds: Number of folds, >= 2. There are at most as many folds as images with a known target.
@@ -48,7 +49,7 @@ class CrossValidated(BaseCalibrator):
     Attributes:
         selected_: Key of the selected calibrator.
         log_losses_: Cross-validated log loss in nats of each calibrator by key. If there was no
-            cross-validation, it is empty.
+            cross-validation, the dictionary is empty.
         calibrator_: Selected calibrator, fitted on all images.
         n_labels_: Number of labels of the fit.
 
@@ -74,6 +75,7 @@ class CrossValidated(BaseCalibrator):
             raise ConfigError(f"folds must be a whole number of at least 2; got {folds}.")
         self.folds = folds
 
+    @single_blas_thread()
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
@@ -99,10 +101,11 @@ class CrossValidated(BaseCalibrator):
         self.n_labels_ = x.shape[1]
         return self
 
+    @single_blas_thread()
     def select(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> CalibratorSelection:
-        """Return the calibrator with the lowest cross-validated log loss, not fitted.
+        """Select the calibrator with the lowest cross-validated log loss, and return it unfitted.
 
         The arguments and the errors are those of ``fit``.
         """
@@ -118,7 +121,7 @@ class CrossValidated(BaseCalibrator):
         return CalibratorSelection(name, CANDIDATES[name], log_losses)
 
     def select_shared(self) -> CalibratorSelection:
-        """Return ``beta``, not fitted and without cross-validation."""
+        """Select ``beta`` without cross-validation, and return it unfitted."""
         name = next(iter(CANDIDATES))
         return CalibratorSelection(name, CANDIDATES[name])
 

@@ -1,4 +1,4 @@
-"""Distance-aware calibration (DAC) of labels that prompts were not tuned on."""
+"""Calibrate labels that prompts were not tuned on, by distance-aware calibration (DAC)."""
 
 from copy import copy
 from typing import Any, ClassVar, Self
@@ -18,8 +18,8 @@ from surelabel.calibration.platt import Platt
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.shapes import check_shapes
 
-SAME_LABEL_DISTANCE = 0.05  # a tuned vector that is nearer belongs to a label of the fit
-MAX_DISTANCE = 2 + 1e-6  # of two unit vectors, with rounding
+SAME_LABEL_DISTANCE = 0.05  # a label with a nearer tuned vector has a factor of 1
+MAX_DISTANCE = 2 + 1e-6  # largest distance of two unit vectors, with rounding errors
 
 
 class Dac(BaseCalibrator):
@@ -30,12 +30,12 @@ class Dac(BaseCalibrator):
         gamma_c = exp(d_c(zero-shot) - d_c(tuned))
 
     Here x is the input logit or raw score, and d_c is the mean Euclidean distance of the text
-    vector of label c to the k nearest text vectors of the labels of the fit. It is computed for the
-    vectors of the frozen text encoder (zero-shot) and for those of the learned prompts (tuned). If
-    tuning the prompts moved a new label away from the labels of the fit, gamma_c is below 1 and the
-    probability moves towards 0.5. Labels of the fit have a factor of 1. If the method learns no
-    prompts, both distances are equal and all factors are 1. ``Recognizer.with_names`` computes the
-    factors of new labels.
+    vector of label c to the k nearest text vectors of the labels of the fit. The distance is
+    computed for the vectors of the frozen text encoder (zero-shot) and for the vectors of the
+    learned prompts (tuned). If prompt tuning increased the distance of a new label, gamma_c is
+    below 1 and the probability is closer to 0.5. Labels of the fit have a factor of 1. If the
+    method learns no prompts, both distances are equal and all factors are 1.
+    ``Recognizer.with_names`` computes the factors of new labels.
 
     On the emoji scenes of this package, the log loss of new labels is not lower than with
     ``Platt``; see the page docs/calibrators.md. Use this calibrator for comparisons with the paper.
@@ -58,10 +58,10 @@ class Dac(BaseCalibrator):
     Differs:
         The authors multiply all logits of an image by the factor of its predicted class; here each
         logit is multiplied by the factor of its label. Platt scaling comes first, so that a
-        probability of 0.5 is a fixed point also for raw scores. The log loss of new labels was
-        lower with it after a fit on few images, and about equal after a fit on many. As in the
-        authors' code, a label whose tuned vector is within 0.05 of the vector of a label of the fit
-        has a factor of 1. The authors divide by k also if the fit has fewer labels.
+        probability of 0.5 is a fixed point also for raw scores. With Platt scaling, the log loss of
+        new labels was lower after a fit on few images, and about equal after a fit on many images.
+        As in the authors' code, a label whose tuned vector is within 0.05 of the vector of a label
+        of the fit has a factor of 1. The authors divide by k also if the fit has fewer labels.
 
     Example:
         >>> calibrator = Dac(neighbours=1).fit([[0.1, 0.3], [0.2, 0.4]], [[0, 0], [1, 1]])
@@ -83,7 +83,7 @@ class Dac(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit the shared Platt scaling on held-out data; the labels are the labels of the fit.
+        """Fit the shared Platt scaling on held-out data, with a factor of 1 for all labels.
 
         Args:
             logits: Finite log-odds or raw scores of n images and c labels, ``(n, c)``.
@@ -106,7 +106,7 @@ class Dac(BaseCalibrator):
 
     @property
     def factors(self) -> Array:
-        """Factor gamma_c of each label, above 0, ``(c,)``."""
+        """Return the factor gamma_c of each label, above 0, ``(c,)``."""
         self._check_fitted()
         factors: Array = np.exp(self.zero_shot_distances_ - self.tuned_distances_)
         return factors
@@ -178,7 +178,7 @@ class Dac(BaseCalibrator):
 
 
 def _distances_to_fit_labels(texts: Array, fit_texts: Array) -> Array:
-    """Return the distances of each label to the labels of the fit, in rising order, ``(c, b)``."""
+    """Return the ascending distances of each label to the labels of the fit, ``(c, b)``."""
     texts, fit_texts = _unit_text_vectors(texts), _unit_text_vectors(fit_texts)
     check_shapes(texts=(texts, "c d"), fit_texts=(fit_texts, "b d"))
     return np.sort(cdist(texts, fit_texts), axis=1)
@@ -192,7 +192,7 @@ def _unit_text_vectors(texts: Array) -> Array:
     is_valid = np.isfinite(lengths) & (lengths > 0)
     if not is_valid.all():
         raise InputError(
-            f"Text vectors must be finite and not zero; got {(~is_valid).sum()} other vectors. "
+            f"Text vectors must be finite and not zero; got {(~is_valid).sum()} invalid vectors. "
             "Check the text encoder and the learned prompts."
         )
     unit_vectors: Array = texts / lengths

@@ -1,4 +1,4 @@
-"""Ensemble temperature scaling: the parametric part of Mix-n-Match."""
+"""This module defines ensemble temperature scaling, the parametric part of Mix-n-Match."""
 
 from typing import Any, ClassVar, Self
 
@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from surelabel.arrays import LOGIT_LIMIT, Array
+from surelabel.blas_threads import single_blas_thread
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     validate_and_flatten_calibration_data,
@@ -54,6 +55,7 @@ class EnsembleTemperature(BaseCalibrator):
     accepts_raw_scores: ClassVar[bool] = False
     shares_parameters: ClassVar[bool] = True
 
+    @single_blas_thread()
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:

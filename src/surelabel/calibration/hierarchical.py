@@ -1,4 +1,4 @@
-"""Hierarchical calibration: parameters per label, with a prior that all labels determine."""
+"""Calibrate with parameters per label, whose prior is estimated from all labels."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags
+from surelabel.blas_threads import single_blas_thread
 from surelabel.calibration.beta import Beta
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.beta_features import beta_features
@@ -25,7 +26,7 @@ from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
 
 SHARED_LINE = np.array([1.0, 0.0])  # slope and shift of a label with the shared parameters
-START_COVARIANCE = np.diag([0.2, 0.4]) ** 2  # of slope and shift, before any data
+START_COVARIANCE = np.diag([0.2, 0.4]) ** 2  # covariance of slope and shift before any data
 START_LABELS = 0.25  # weight of START_COVARIANCE, as a number of labels
 MAX_ROUNDS, MAX_UPDATES = 10, 20  # fits of all lines; updates of the prior after each fit
 ROUND_TOLERANCE, UPDATE_TOLERANCE = 1e-3, 1e-4  # change of the prior at convergence
@@ -44,11 +45,12 @@ class Hierarchical(BaseCalibrator):
     maximize the evidence, that is, the likelihood of the targets of all labels after integration
     over u and v. If the labels do not differ, S is small and all labels have almost the same
     parameters. If they differ, S is large and frequent labels depend mostly on their own data. The
-    shrinkage towards m depends on the number of positives and negatives of the label, because these
-    determine the curvature of its likelihood.
+    shrinkage towards m depends on the number of positives and negatives of the label, because both
+    numbers determine the curvature of the likelihood.
 
-    A label without known targets has the parameters of the shared beta calibration, and so have all
-    labels if only one label has known targets. A label with known negatives only is fitted too.
+    A label without known targets has the parameters of the shared beta calibration. If only one
+    label has known targets, all labels have these parameters. A label with known negatives only is
+    fitted too.
 
     Attributes:
         shared_: Fitted shared ``Beta``.
@@ -65,12 +67,13 @@ class Hierarchical(BaseCalibrator):
 
     Differs:
         The updates of m and S are those of expectation-maximization, with a normal approximation of
-        the likelihood of each label at its current parameters. m has a prior with mean (1, 0) and
-        standard deviation 1, and S counts a quarter of a label with standard deviations 0.2 and
-        0.4, so that both are finite for few labels. Labels without positives are fitted too. Three
-        variants were tried on three fusions of scores of VOC2012 with 25 labelled images: without
-        the fit of these labels, with m = (1, 0), and with log-odds that are moderated by the
-        posterior variance of u and v. The log loss was 5 to 9, 5 to 7 and 5 to 7 % higher.
+        the likelihood of each label at its current parameters. The prior of m has mean (1, 0) and
+        standard deviation 1. The estimate of S includes a quarter of a label with standard
+        deviations 0.2 and 0.4. Therefore m and S are finite for few labels. Labels without
+        positives are fitted too. Three variants were tried on three fusions of scores of VOC2012
+        with 25 labelled images. The log loss was 5 to 9 % higher if labels without positives were
+        not fitted. The log loss was 5 to 7 % higher with m = (1, 0), and also with log-odds that
+        are moderated by the posterior variance of u and v.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -85,6 +88,7 @@ class Hierarchical(BaseCalibrator):
     accepts_raw_scores: ClassVar[bool] = True
     shares_parameters: ClassVar[bool] = False
 
+    @single_blas_thread()
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
@@ -117,7 +121,7 @@ class Hierarchical(BaseCalibrator):
         return self
 
     def with_labels(self, columns: Sequence[int | None]) -> Self:
-        """Return the fitted calibrator for other labels; new labels use the shared parameters.
+        """Return the fitted calibrator for other labels, with shared parameters for new labels.
 
         Args:
             columns: Index of each label among the labels of the fit, or None for a new label.
@@ -137,7 +141,7 @@ class Hierarchical(BaseCalibrator):
         return self.shared_
 
     def state(self) -> dict[str, Any]:
-        """Return the shared parameters, the prior and the lines as a JSON-compatible dict."""
+        """Return the shared, prior and label parameters as a JSON-compatible dict."""
         self._check_fitted()
         return {
             "label_slopes": self.label_slopes_.tolist(),
@@ -181,7 +185,7 @@ class Hierarchical(BaseCalibrator):
 
 
 def _fit_lines_and_prior(z: Array, y: Array, known: Flags) -> tuple[Array, Array, Array]:
-    """Return the lines ``(c, 2)``, and the mean and the covariance of the prior.
+    """Return slopes and shifts ``(c, 2)``, and the mean and the covariance of the prior.
 
     Args:
         z: Shared logits of c labels and n images, ``(c, n)``.
@@ -213,8 +217,8 @@ def _prior_of_lines(
 
     Args:
         lines: Slopes and shifts at which the likelihoods are approximated, ``(c, 2)``.
-        gradient: Gradients of the log losses there, ``(c, 2)``.
-        hessian: Hessians of the log losses there, ``(c, 2, 2)``.
+        gradient: Gradients of the log losses at ``lines``, ``(c, 2)``.
+        hessian: Hessians of the log losses at ``lines``, ``(c, 2, 2)``.
         mean: Mean of the prior in the first step, ``(2,)``.
         covariance: Covariance of the prior in the first step, ``(2, 2)``.
     """

@@ -1,4 +1,4 @@
-"""Histogram binning."""
+"""This module defines histogram binning."""
 
 from typing import Any, ClassVar, Self
 

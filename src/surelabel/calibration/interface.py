@@ -1,7 +1,7 @@
-"""Interface that every calibrator implements, and optional abilities of calibrators.
+"""This module defines the interface of calibrators, and optional abilities of calibrators.
 
 A calibrator has an optional ability, such as ``UsesImageVectors``, if it has the methods of the
-protocol; the protocol is not a base class.
+protocol. The protocol is not a base class.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -89,8 +89,8 @@ class UsesImageVectors(Protocol):
         ``cross_fitted_logits`` call ``with_image_vectors`` with other images before each use.
 
         Args:
-            vectors: Vectors of the images of the encoder, ``(n, d)``, in the order of the rows of
-                the logits. If None, the copy has no vectors, and its ``fit`` and ``logits`` raise
+            vectors: Image vectors of the encoder, ``(n, d)``, in the order of the rows of the
+                logits. If None, the copy has no vectors, and its ``fit`` and ``logits`` raise
                 ConfigError.
 
         Raises:
@@ -122,7 +122,7 @@ class CalibratorSelection:
         name: Key of the calibrator in ``CALIBRATORS``.
         make_calibrator: Function that returns the calibrator, not fitted.
         log_losses: Cross-validated log loss in nats of each calibrator by key. If there was no
-            cross-validation, it is empty.
+            cross-validation, the dictionary is empty.
     """
 
     name: str
@@ -143,7 +143,7 @@ class SelectsCalibrator(Protocol):
         """Return the calibrator that is best on held-out logits and targets, ``(n, c)``."""
 
     def select_shared(self) -> CalibratorSelection:
-        """Return a calibrator whose parameters all labels share, without data."""
+        """Select a calibrator whose parameters all labels share, without using data."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class LabelTexts:
     Attributes:
         zero_shot: Vectors of the frozen text encoder, ``(c, d)``.
         tuned: Vectors with the learned prompts of the method, ``(c, d)``. If the method learns no
-            prompts, these are the vectors of the frozen text encoder.
+            prompts, they are equal to ``zero_shot``.
     """
 
     zero_shot: Array
@@ -190,7 +190,7 @@ def calibrator_for_images(
         rows: Row numbers, mask or slice of the images.
 
     Raises:
-        InputError: If the calibrator uses image vectors and these are invalid.
+        InputError: If the calibrator uses image vectors and the vectors are invalid.
     """
     if not isinstance(calibrator, UsesImageVectors):
         return calibrator

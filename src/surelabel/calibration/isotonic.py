@@ -1,4 +1,4 @@
-"""Isotonic regression with one curve for all labels."""
+"""This module defines isotonic regression with one curve for all labels."""
 
 from typing import Any, ClassVar, Self
 
@@ -41,8 +41,9 @@ class Isotonic(BaseCalibrator):
         ICML 2020, arXiv:2003.07329.
 
     Differs:
-        The pseudo-count is ours: one error on a step with probability 0 or 1 would make the log
-        loss infinite. Interpolation between steps is linear in log-odds, not in probabilities.
+        The pseudo-count is ours. Without the pseudo-count, one error on a step with probability 0
+        or 1 would make the log loss infinite. Interpolation between steps is linear in log-odds,
+        not in probabilities.
 
     Example:
         >>> x, y = [[-2.0], [-1.0], [0.0], [1.0]], [[0], [1], [0], [1]]

@@ -1,4 +1,4 @@
-"""Isotonic regression per label, shrunk towards one curve for all labels."""
+"""This module defines isotonic regression per label, shrunk towards one curve for all labels."""
 
 from typing import Any, ClassVar, Self
 
@@ -37,7 +37,8 @@ class IsotonicPerClass(BaseCalibrator):
 
     Args:
         pseudo_count: Number of positives, above 0, at which the curve of a label and the pooled
-            curve have equal weight. If negatives are rarer, their number is used.
+            curve have equal weight. If a label has fewer negatives than positives, the number of
+            negatives is used.
 
     Attributes:
         shared_: Fitted pooled ``Isotonic``.

@@ -1,4 +1,4 @@
-"""Platt scaling."""
+"""This module defines Platt scaling."""
 
 from typing import Any, ClassVar, Self
 
@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from surelabel.arrays import Array
+from surelabel.blas_threads import single_blas_thread
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     validate_and_flatten_calibration_data,
@@ -61,6 +62,7 @@ class Platt(BaseCalibrator):
     accepts_raw_scores: ClassVar[bool] = True
     shares_parameters: ClassVar[bool] = True
 
+    @single_blas_thread()
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:

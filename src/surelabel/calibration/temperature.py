@@ -1,4 +1,4 @@
-"""Temperature scaling."""
+"""This module defines temperature scaling."""
 
 from typing import Any, ClassVar, Self
 
@@ -74,7 +74,7 @@ class Temperature(BaseCalibrator):
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
         y = smooth_targets(y)
 
-        def gradient(log_t: float) -> float:  # of the log-likelihood in 1 / T, which is concave
+        def gradient(log_t: float) -> float:  # of the log-likelihood, concave in 1 / T
             return float((y - expit(x / np.exp(log_t))) @ x)
 
         low, high = np.log(MIN_TEMPERATURE), np.log(MAX_TEMPERATURE)

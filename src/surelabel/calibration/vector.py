@@ -1,4 +1,4 @@
-"""Vector scaling: Platt scaling per label, shrunk towards the parameters that all labels share."""
+"""This module defines vector scaling: Platt scaling per label, shrunk towards shared parameters."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array
+from surelabel.blas_threads import single_blas_thread
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     check_calibrated_label_count,
@@ -39,9 +40,9 @@ class Vector(BaseCalibrator):
     negatives were fitted as well.
 
     Args:
-        shrinkage: Strength of the penalty that pulls u_c to 1 and v_c to 0, above 0. Use 1 if the
-            shifts that the labels need differ by about 1 in log-odds, and 4 if the shifts differ by
-            about 0.5.
+        shrinkage: Strength of the penalty that shrinks u_c towards 1 and v_c towards 0, above 0.
+            Use 1 if the shifts that the labels need differ by about 1 in log-odds, and 4 if the
+            shifts differ by about 0.5.
 
     Attributes:
         shared_: Fitted shared ``Platt``.
@@ -71,6 +72,7 @@ class Vector(BaseCalibrator):
         self.shrinkage = shrinkage
         self._check_settings()
 
+    @single_blas_thread()
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
@@ -109,7 +111,7 @@ class Vector(BaseCalibrator):
         return self
 
     def with_labels(self, columns: Sequence[int | None]) -> Self:
-        """Return the fitted calibrator for other labels; new labels use the shared parameters.
+        """Return the fitted calibrator for other labels, with shared parameters for new labels.
 
         Args:
             columns: Index of each label among the labels of the fit, or None for a new label.

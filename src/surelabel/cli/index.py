@@ -1,4 +1,4 @@
-"""``surelabel index``: create or update an index."""
+"""Define ``surelabel index``, which creates or updates an index."""
 
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,7 @@ def index(
     ignore: tuple[str, ...],
     compact: bool,
     rescore: bool,
+    ann: bool,
     **cluster_values: Any,
 ) -> None:
     """Create or update an index of images for search.
@@ -85,31 +86,32 @@ def index(
     images that are added later.
 
     For a recognizer that was calibrated or fitted on scores of another program, IMAGES is
-    scores:FILE; its image names are relative to --root or to the folder of the file, and the image
-    files need not exist. No image is removed from such an index.
+    scores:FILE. The image names in FILE are relative to --root or to the folder of FILE, and the
+    image files need not exist. No image is removed from an index of scores.
 
-    IMAGES can also be one folder of predictions of `tag --shard` or `tag --cluster`, of which no
-    image is tagged again; --model and --labels are then those of the predictions. Such an index has
-    image vectors, for search by sentence, only if the folder has them.
+    IMAGES can also be one folder of predictions of `tag --shard` or `tag --cluster`. Then no image
+    is tagged again, and the index has the recognizer and the labels of the predictions. Search by
+    sentence needs image vectors, which the index has only if the folder contains them.
 
-    With --cluster, the images are predicted on a Ray cluster. All its machines see the folder
-    FOLDER.cluster, which holds the predictions until the index is written.
+    With --cluster, the images are predicted on a Ray cluster. All machines of the cluster must have
+    access to the folder FOLDER.cluster, which contains the predictions until the index is written.
 
     Paths of images inside the root are stored relative to the root. The root of a new index is the
     common folder of IMAGES, unless --root is given. If all images were moved, --root stores their
     new root, and no image is tagged again.
 
-    --rescore and --compact change an index without IMAGES.
+    --rescore, --compact and --ann change an existing index and need no IMAGES.
     """
-    if compact or rescore:
+    if compact or rescore or ann:
         if images:
-            raise click.UsageError("--compact and --rescore need no IMAGES; leave them out.")
+            raise click.UsageError("--compact, --rescore and --ann need no IMAGES; leave them out.")
         maintain_index(
             terminal,
             folder,
             root=root,
             is_compaction=compact,
             is_rescoring=rescore,
+            is_ann=ann,
             model=model if is_option_given("model") else None,
             labels=names,
         )
@@ -127,9 +129,11 @@ def index(
     cluster = parse_cluster_options(cluster_values)
     scores = read_unlabelled_scores(images, model, image_column, ignore)
     if scores is not None and cluster is not None:
-        raise click.UsageError("--cluster requires image files; got scores. Leave it out.")
+        raise click.UsageError("--cluster requires image files; got scores. Leave out --cluster.")
     if scores is not None and calibrate_unlabelled:
-        raise click.UsageError("--calibrate-unlabelled requires images; got scores.")
+        raise click.UsageError(
+            "--calibrate-unlabelled requires images; got scores. Leave out this option."
+        )
     paths = find_images(images) if scores is None else []
     terminal.print_import_status()
 
@@ -174,10 +178,11 @@ def check_index_options_of_predictions(predictions: str) -> None:
         predictions: Folder of the predictions, for the error message.
 
     Raises:
-        UsageError: If such an option is given.
+        UsageError: If an option of tagging is given.
     """
     check_options_are_not_given(
-        {"model", "names", *TAGGING_OPTIONS}, f"is for images; got the predictions {predictions}."
+        {"model", "names", *TAGGING_OPTIONS},
+        f"applies to images only; got the predictions {predictions}.",
     )
 
 
@@ -208,7 +213,7 @@ def write_index_of_predictions(
 
 
 def print_index_update(terminal: Terminal, folder: str, update: "IndexUpdate") -> None:
-    """Print the numbers of images of an index, and whether its calibration is not verified.
+    """Print the numbers of images of an index, and a note if its calibration is not verified.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -226,7 +231,7 @@ def print_index_update(terminal: Terminal, folder: str, update: "IndexUpdate") -
         f"{update.changed} changed, {update.removed} removed, {len(update.skipped)} skipped."
     )
     if provenance == "no labels":
-        text += f"\nIts calibration: {calibration}. {NOT_VERIFIED}"
+        text += f"\nCalibration of the index: {calibration}. {NOT_VERIFIED}"
     terminal.print_result(
         {
             "index": folder,

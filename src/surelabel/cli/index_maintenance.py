@@ -1,4 +1,4 @@
-"""Options of ``surelabel index`` that change an index without tagging images."""
+"""Define the options of ``surelabel index`` that change an index without tagging images."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,13 @@ TAGGING_OPTIONS = {  # of index, besides --model and --labels
 
 
 def index_maintenance_options(function: Command) -> Command:
-    """Add the options ``--compact`` and ``--rescore``."""
+    """Add the options ``--compact``, ``--rescore`` and ``--ann``."""
+    function = click.option(
+        "--ann",
+        is_flag=True,
+        help="Build files for an approximate search with like:, for an index of more than "
+        "1,000,000 images. Needs no IMAGES, and the package usearch.",
+    )(function)
     function = click.option(
         "--rescore",
         is_flag=True,
@@ -41,10 +47,11 @@ def maintain_index(
     root: str | None,
     is_compaction: bool,
     is_rescoring: bool,
+    is_ann: bool,
     model: str | None,
     labels: str | None,
 ) -> None:
-    """Compact or rescore an index, and print the numbers of its images and labels.
+    """Rescore or compact an index, or build files for approximate search, and print its sizes.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -52,17 +59,19 @@ def maintain_index(
         root: Root folder of the images, or None.
         is_compaction: Whether the index is compacted.
         is_rescoring: Whether the index is rescored.
-        model: Recognizer for rescoring. If None, the recorded one.
+        is_ann: Whether files for approximate search are built, after the other changes.
+        model: Recognizer for rescoring. If None, the recognizer that is recorded in the index.
         labels: Value of ``--labels`` for rescoring, or None.
 
     Raises:
         UsageError: If an option has no effect.
+        MissingPart: If the package for approximate search is not installed.
         InputError, ConfigError, NotFitted: If the recognizer cannot rescore the index.
         DataError: If the index is damaged or cannot be written.
     """
     if not is_rescoring:
         check_options_are_not_given({"model", "names"}, "needs --rescore or IMAGES.")
-    name = "--rescore" if is_rescoring else "--compact"
+    name = "--rescore" if is_rescoring else "--compact" if is_compaction else "--ann"
     check_options_are_not_given(TAGGING_OPTIONS, f"has no effect with {name}.")
     terminal.print_import_status()
 
@@ -73,15 +82,36 @@ def maintain_index(
         index = _rescore(terminal, index, root, model, labels)
     if is_compaction:
         index.compact()
-    what = " and ".join(
-        verb
-        for verb, is_done in (("rescored", is_rescoring), ("compacted", is_compaction))
-        if is_done
-    )
+    if is_ann:
+        with terminal.progress("Building") as progress:
+            index.build_ann(progress)
+    changes = {
+        "rescored": is_rescoring,
+        "compacted": is_compaction,
+        "prepared for approximate search": is_ann,
+    }
+    what = " and ".join(verb for verb, is_done in changes.items() if is_done)
     counts = f"{format_count(len(index), 'image')} and {format_count(len(index.names), 'label')}"
     values = {"index": folder, "images": len(index), "labels": index.names}
-    values |= {"calibration": index.calibration}
-    terminal.print_result(values, f"{folder} is {what}; it has {counts}.")
+    values |= {"calibration": index.calibration, "ann_recall": index.ann_recall}
+    text = f"{folder} is {what}; it has {counts}."
+    if is_ann:
+        text += "\n" + describe_ann_recall(index.ann_recall)
+    terminal.print_result(values, text)
+
+
+def describe_ann_recall(recall: float | None) -> str:
+    """Return a sentence on the measured recall of an approximate search.
+
+    Args:
+        recall: Mean recall@100, or None if the index has no files for approximate search.
+    """
+    if recall is None:
+        return "like: searches all image vectors."
+    return (
+        f"like: is approximate: recall@100 is {recall:.3f}, the mean share of the 100 nearest "
+        "images that are found, for 100 sampled images of each shard."
+    )
 
 
 def _rescore(

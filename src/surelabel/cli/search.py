@@ -1,4 +1,4 @@
-"""``surelabel search``: search an index by labels, sentences and filters."""
+"""Define ``surelabel search``, which searches an index by labels, sentences and filters."""
 
 from collections.abc import Mapping, Sequence
 from math import exp
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 DEFAULT_HITS = 20  # maximum number of images if no option limits the result
 QUERY_GALLERY = (
-    "The large number is the probability that the image matches the whole query. Below it are the "
-    "probabilities of the terms; an unwanted term begins with !."
+    "The large number is the probability that the image matches the whole query. Below this "
+    "number are the probabilities of the terms; an unwanted term begins with !."
 )
 
 
@@ -49,8 +49,8 @@ QUERY_GALLERY = (
     "--model",
     "text_model",
     callback=validate_terminal_model_path,
-    help="Recognizer of the index, for sentences, like: or --max-wrong, if it was moved. [recorded "
-    "in the index]",
+    help="Recognizer of the index, which sentences, like: and --max-wrong need. Give this "
+    "option if the recognizer was moved. [recorded in the index]",
 )
 @click.option(
     "-k",
@@ -69,8 +69,8 @@ QUERY_GALLERY = (
 @click.option(
     "--precision",
     type=SHARE,
-    help="Return the longest list whose mean probability is at least this value: its expected "
-    "precision, which is an estimate and no guarantee.",
+    help="Return the longest list whose mean probability is at least this value. The mean "
+    "probability is the expected precision, which is an estimate and no guarantee.",
 )
 @click.option(
     "--min-probability",
@@ -80,10 +80,10 @@ QUERY_GALLERY = (
 @guarantee_calibration_options(
     required=False,
     default_max_wrong=None,
-    help_text="Return images of which at most this share is expected not to match QUERY: a "
-    "guarantee, which needs --calibration.",
+    help_text="Guarantee that at most this share of the returned images is expected not to "
+    "match QUERY. The guarantee needs --calibration.",
 )
-@click.option("--explain", is_flag=True, help="Print how the search is done instead of its hits.")
+@click.option("--explain", is_flag=True, help="Print the steps of the search instead of its hits.")
 @click.option(
     "--link-to",
     type=click.Path(),
@@ -94,7 +94,8 @@ QUERY_GALLERY = (
 @click.option(
     "--cluster",
     metavar="local|auto|HOST:PORT",
-    help="Search each INDEX in a process of a Ray cluster. Each machine sees the folders.",
+    help="Search each INDEX in a process of a Ray cluster. Each machine must have access to the "
+    "folders.",
 )
 @images_root_input_option
 @max_image_memory_input_option
@@ -137,8 +138,8 @@ def search(
     the probability that an image matches the whole query, and the probability of each label and
     sentence.
 
-    With --max-wrong 0.1 and --calibration, the result contains the images that match with a bound
-    on the expected share of wrong ones.
+    With --max-wrong 0.1 and --calibration, at most 10 % of the images in the result are expected
+    not to match QUERY.
     """
     guarantee = {
         "--max-wrong": max_wrong,
@@ -155,6 +156,7 @@ def search(
         raise click.UsageError("--explain finds no images; remove --gallery and --link-to.")
 
     from surelabel.retrieval import Index, parse
+    from surelabel.retrieval.deferred_encoder import DeferredQueryEncoder
     from surelabel.retrieval.query_terms import SentenceTerm
 
     if text is not None:
@@ -163,7 +165,8 @@ def search(
     needs_encoder = has_sentence(query) or query.like is not None
     if text_model is not None and max_wrong is None and not needs_encoder:
         raise click.UsageError(
-            "--model applies to sentences, like: and --max-wrong only; labels need no recognizer."
+            "--model applies to sentences, like: and --max-wrong only; labels need no recognizer. "
+            "Remove --model."
         )
     if k is None and precision is None and min_probability is None:
         k = DEFAULT_HITS
@@ -175,7 +178,9 @@ def search(
         with open_searched_index(terminal, folders, root, cluster) as opened:
             encoder = None
             if needs_encoder:
-                encoder = load_query_encoder(terminal, folders[0], root, text_model)
+                encoder = DeferredQueryEncoder(
+                    lambda: load_query_encoder(terminal, folders[0], root, text_model)
+                )
             if explain:
                 steps = opened.explain(query, (k or DEFAULT_HITS) + offset, encoder=encoder)
                 print_search_steps(terminal, query, steps)
@@ -208,7 +213,7 @@ def has_sentence(query: "Query") -> bool:
 def load_query_encoder(
     terminal: Terminal, folder: str, root: str | None, model: str | None
 ) -> "QueryEncoder":
-    """Return the recognizer of an index, for the sentences and the example of a query.
+    """Return the recognizer of an index, for the sentences and the example image of a query.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -228,14 +233,15 @@ def check_search_options(query: str | None, text: str | None) -> None:
     """Check that there is one query.
 
     Raises:
-        UsageError: If there is neither QUERY nor ``--text``, or both, or an empty sentence.
+        UsageError: If neither or both of QUERY and ``--text`` are given, or if the sentence is
+            empty.
     """
     if (query is None) == (text is None):
         raise click.UsageError(
             f"search needs either QUERY or --text; got {'none' if text is None else 'both'}."
         )
     if text is not None and not text.strip():
-        raise click.UsageError("--text must be a sentence; got an empty text.")
+        raise click.UsageError("--text must be a sentence; got an empty text. Write a sentence.")
 
 
 def check_guarantee_options(
@@ -257,7 +263,7 @@ def check_guarantee_options(
         explain: Value of ``--explain``.
 
     Raises:
-        UsageError: If an option is missing, or excludes another one.
+        UsageError: If an option is missing, or excludes another option.
     """
     if guarantee["--max-wrong"] is None:
         for option, value in guarantee.items():
@@ -265,7 +271,7 @@ def check_guarantee_options(
                 raise click.UsageError(f"{option} applies to --max-wrong only; add --max-wrong.")
         return
     if guarantee["--calibration"] is None:
-        raise click.UsageError("--max-wrong needs --calibration DATASET, an annotated sample.")
+        raise click.UsageError("--max-wrong needs an annotated sample; add --calibration DATASET.")
     limits = {
         "--limit": k,
         "--offset": offset or None,
@@ -300,7 +306,7 @@ def search_with_max_wrong(
         model: Recognizer of the index. If None, the recorded recognizer is loaded.
 
     Returns:
-        The accepted images, and sentences on the numbers of images and on the promise.
+        The accepted images, and sentences on the numbers of images and on the bound.
     """
     terminal.print_import_status()
 
@@ -314,23 +320,23 @@ def search_with_max_wrong(
         result = search_with_guarantee(
             index, query, labelled, recognizer=recognizer, max_wrong=max_wrong, progress=progress
         )
-    left_out = f", {result.left_out:,} left out with known targets" if result.left_out else ""
+    left_out = f", {result.left_out:,} with known targets left out" if result.left_out else ""
     notes = [
-        f"{len(result.hits):,} of {format_count(result.images, 'image')} accepted{left_out}; "
+        f"{len(result.hits):,} of {format_count(result.images, 'image')} are accepted{left_out}; "
         f"{result.matches:,} of {format_count(result.calibration_images, 'calibration image')} "
         "match.",
         result.promise,
     ]
     if not result.hits:
         notes.append(
-            "No list of images has a sufficiently small share of wrong ones in the calibration "
-            "images. Annotate more random images, or allow a larger share."
+            "In the calibration images, no list has a sufficiently small share of images that do "
+            "not match. Annotate more random images, or allow a larger share."
         )
     return result.hits, notes
 
 
 def print_search_steps(terminal: Terminal, query: "Query", steps: "Sequence[SearchStep]") -> None:
-    """Print how a search is done, one line for each shard and combination of filters."""
+    """Print the steps of a search, with one line for each shard and combination of filters."""
     values = [
         {
             "index": step.folder,
@@ -372,7 +378,7 @@ def describe_search_result(
     offset: int,
     encoder: "QueryEncoder | None",
 ) -> list[str]:
-    """Return sentences on an empty result, the expected precision, and a calibration to verify.
+    """Return sentences on an empty result, the expected precision, and an unverified calibration.
 
     Args:
         index: Index of the search.
@@ -410,8 +416,8 @@ def describe_search_result(
             )
     elif precision is not None and offset:
         sentences.append(
-            f"The expected precision of at least {precision} is that of the list with the "
-            f"{format_count(offset, 'image')} that --offset leaves out."
+            f"The expected precision of at least {precision} applies to the list that includes "
+            f"the {format_count(offset, 'image')} left out by --offset."
         )
     elif precision is not None:
         mean = sum(hit.probability for hit in hits) / len(hits)
@@ -428,7 +434,7 @@ def describe_search_result(
 def print_search_hits(
     terminal: Terminal, hits: "Sequence[Hit]", query: "Query", notes: Sequence[str]
 ) -> None:
-    """Print the hits of a search by labels, and notes on the result.
+    """Print the hits of a search, and notes on the result.
 
     Without ``--json``, the notes are a part of the result; with ``--json``, they are status lines.
 
@@ -448,8 +454,8 @@ def print_search_hits(
 def format_search_hits(hits: Sequence["Hit"], query: "Query") -> str:
     """Format a table of images: probability of the query, probability of each term, and path.
 
-    The probability of an unwanted label is that of its absence, with the title ``!LABEL``. If the
-    query has neither labels nor sentences, the table has no probabilities.
+    The column ``!LABEL`` of an unwanted label contains the probability that the label is negative.
+    If the query has neither labels nor sentences, the table has no probabilities.
 
     Args:
         hits: At least one image.

@@ -1,4 +1,4 @@
-"""``surelabel status``: compare an index with its images, or count the images of a run."""
+"""Define ``surelabel status``, which compares an index with its images or counts images."""
 
 from dataclasses import asdict
 from itertools import islice
@@ -6,6 +6,7 @@ from itertools import islice
 import click
 
 from surelabel.cli.index import index_root_option
+from surelabel.cli.index_maintenance import describe_ann_recall
 from surelabel.cli.tag_shard import print_prediction_folder_status
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import escape_terminal_line
@@ -22,10 +23,10 @@ N_PRINTED_PATHS = 20  # paths of each category in the text
 def status(terminal: Terminal, index: str, images: tuple[str, ...], root: str | None) -> None:
     """List outdated images of an index, or count the images of a run.
 
-    INDEX is an index, or a folder of predictions of `tag --shard` or `tag --cluster`, whose
-    predicted, failed and missing images are counted by shard. IMAGES are the images that the index
-    should contain. Without IMAGES, the command checks only the indexed images. The text contains
-    the first 20 paths of each category; --json prints all paths.
+    INDEX is an index. INDEX can also be a folder of predictions of `tag --shard` or `tag
+    --cluster`. Then its predicted, failed and missing images are counted by shard. IMAGES are the
+    images that the index should contain. Without IMAGES, the command checks only the indexed
+    images. The text contains the first 20 paths of each category; --json prints all paths.
     """
     from surelabel.data import find_images, is_prediction_folder, prediction_folder_status
     from surelabel.retrieval import Index
@@ -41,6 +42,8 @@ def status(terminal: Terminal, index: str, images: tuple[str, ...], root: str | 
         f"{format_count(len(image_index.names), 'label')} of recognizer {image_index.model}; "
         f"calibration: {image_index.calibration}."
     ]
+    if image_index.ann_recall is not None:
+        lines.append(describe_ann_recall(image_index.ann_recall))
     for state in ("not_indexed", "changed", "deleted"):
         paths: dict[str, str] = getattr(index_status, state)
         lines += [
@@ -57,6 +60,7 @@ def status(terminal: Terminal, index: str, images: tuple[str, ...], root: str | 
         "names": image_index.names,
         "model": image_index.model,
         "calibration": image_index.calibration,
+        "ann_recall": image_index.ann_recall,
     }
     terminal.print_result(asdict(index_status) | manifest, "\n".join(lines))
 
@@ -69,6 +73,6 @@ def check_status_of_predictions(images: tuple[str, ...], root: str | None) -> No
     """
     if images or root:
         raise click.UsageError(
-            "Images and --root are compared with an index only; got a folder of predictions. Leave "
-            "them out."
+            "IMAGES and --root can be given for an index only; got a folder of predictions. Leave "
+            "out IMAGES and --root."
         )

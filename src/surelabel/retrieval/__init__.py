@@ -1,4 +1,4 @@
-"""Exact image search by combinations of wanted and unwanted labels."""
+"""Search images by combinations of wanted and unwanted labels, with exact results."""
 
 from surelabel.retrieval.hits import Hit, HitList
 from surelabel.retrieval.index import Index

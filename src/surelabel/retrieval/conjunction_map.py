@@ -1,8 +1,8 @@
-"""Mean average precision of image retrieval by conjunctions of labels.
+"""Compute the mean average precision of image retrieval by conjunctions of labels.
 
 A query has at least one wanted label and any number of unwanted labels. An image is relevant if all
 wanted labels are positive and all unwanted labels are negative. A query is fulfilled if at least
-one image is relevant. The other queries are excluded, and their number is returned.
+one image is relevant. Queries that are not fulfilled are excluded, and their number is returned.
 
 The shape of a query is its number of wanted and of unwanted labels. All short queries are
 evaluated. There are too many long queries, so a sample of the queries of each shape is evaluated.
@@ -43,7 +43,7 @@ PROGRESS_INTERVAL = 1000  # queries between two progress calls
 
 
 def number_of_queries_in_conjunction_map(c: int, length: int) -> int:
-    """Return the number of queries with ``length`` of ``c`` labels, at least one of them wanted.
+    """Return the number of queries with ``length`` of ``c`` labels and at least one wanted label.
 
         C(c, n) · (2^n - 1)
 
@@ -156,7 +156,7 @@ def _conjunction_map_of_all_queries(
     shapes: Sequence[QueryShape],
     count_query: Callable[[], None],
 ) -> dict[QueryShape, ShapePrecision]:
-    """Return the mAP of each of several shapes, from an enumeration of all fulfilled queries."""
+    """Return the mAP of each shape, from an enumeration of all fulfilled queries."""
     precisions: dict[QueryShape, list[float]] = {shape: [] for shape in shapes}
     for query, scores, is_relevant in walk_fulfilled_queries_without_sampling(
         literal_scores, precisions
@@ -179,7 +179,7 @@ def _conjunction_map_of_sampled_queries(
     generator: np.random.Generator,
     count_query: Callable[[], None],
 ) -> ShapePrecision:
-    """Return the mAP of one shape, from a sample or, if there are few queries, from all queries."""
+    """Return the mAP of one shape, from a sample of its queries, or from all of few queries."""
     candidates = len(sets) * comb(literal_scores.n_labels - shape[0], shape[1])
     if candidates <= sample_size:
         queries, draws = fulfilled_queries_without_sampling(literal_scores, sets, shape[1]), 0
@@ -238,7 +238,10 @@ def _check_conjunction_map_settings(**settings: tuple[int, int]) -> None:
     """Raise ConfigError unless each setting is a whole number of at least the given minimum."""
     for name, (value, minimum) in settings.items():
         if value != int(value) or value < minimum:
-            raise ConfigError(f"{name} must be a whole number of at least {minimum}; got {value}.")
+            raise ConfigError(
+                f"{name} must be a whole number of at least {minimum}; got {value}. Give a larger "
+                "number."
+            )
 
 
 def _conjunction_map_mean_or_nan(values: Sequence[float]) -> float:

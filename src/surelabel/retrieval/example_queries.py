@@ -1,4 +1,4 @@
-"""Example queries with their highest-ranked images, for a report."""
+"""Select example queries with their highest-ranked images, for a report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from surelabel.retrieval.query_sampling import (
     sample_queries,
 )
 
-EXAMPLE_SHAPES = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 1))  # one example of each
-DRAWS_PER_EXAMPLE = 50  # queries sampled; the one with the most relevant images is the example
+EXAMPLE_SHAPES = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 1))  # one example query per shape
+DRAWS_PER_EXAMPLE = 50  # sampled queries, of which one is the example
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class ExampleQuery:
     """A query with its highest-ranked images.
 
     Attributes:
-        query: Query in the language of `parse`.
+        query: Query in the syntax of ``parse``.
         rows: Row numbers of the images, sorted by decreasing probability, ``(k,)``.
-        probabilities: Probability that each image matches the query, computed as if the labels were
-            independent, ``(k,)``.
+        probabilities: Probability that each image matches the query, if the labels are assumed to
+            be independent, ``(k,)``.
         is_relevant: True for images that match the query, boolean, ``(k,)``.
         n_relevant: Number of all ranked images that match the query.
         average_precision: Average precision of the ranking of all images.
@@ -78,8 +78,8 @@ def select_example_queries(
         One example for each shape. Shapes whose sampled queries match no image are omitted.
 
     Raises:
-        InputError: If the shapes of the arrays differ, a logit is not finite, a known target is not
-            0 or 1, or the number of names differs from the number of labels.
+        InputError: If the shapes of the arrays differ, a logit is not finite, or a known target is
+            not 0 or 1. Also if the number of names differs from the number of labels.
 
     Example:
         >>> logits, targets = [[2, -1], [-1, 1]], [[1, 0], [0, 1]]

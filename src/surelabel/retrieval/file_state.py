@@ -1,4 +1,4 @@
-"""State of indexed files: what detects that a file changed, and the date and size of its image."""
+"""Record the state of indexed files, to detect changes, and the date and size of each image."""
 
 import hashlib
 from collections import Counter
@@ -55,7 +55,7 @@ def absolute_file_state_paths(paths: Iterable[str]) -> list[str]:
 
 
 def is_valid_file_state_path(path: str) -> bool:
-    """Return whether a path is valid Unicode; Unix also permits other file names."""
+    """Return whether a path is valid Unicode, which Unix does not require."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -66,8 +66,8 @@ def is_valid_file_state_path(path: str) -> bool:
 def read_file_state(path: str) -> FileState | None:
     """Return the current state of a file, or None if the file cannot be read.
 
-    Size and modification time are read before the content. If the file changes at the same time,
-    the recorded modification time is too old, and the file is hashed again by the next comparison.
+    Size and modification time are read before the content. If the file changes while it is read,
+    the recorded modification time is too old. The next comparison then hashes the file again.
     """
     try:
         status = stored_image_status(path)
@@ -83,8 +83,8 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
     """Return a table with the absolute path, file state, date and size of each image.
 
     The date is that of the EXIF data, or else the modification time, in local time. If a file
-    cannot be read, only its path and a given hash are not null. If a file is no image, its width
-    and height are null.
+    cannot be read, all values except its path and a given hash are null. If a file is not an image,
+    its width and height are null.
 
     Args:
         paths: Paths of the images, length n.
@@ -103,8 +103,7 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
     if len(column.unique()) < len(column):
         duplicate = next(path for path, count in Counter(paths).items() if count > 1)
         raise InputError(
-            f"Each image must occur once in an index; got {duplicate!r} twice. Remove one of the "
-            f"two paths."
+            f"Each image must occur only once; got {duplicate!r} twice. Remove one of the paths."
         )
     rows = _read_files(paths)
     if hashes is not None:
@@ -145,7 +144,8 @@ def describe_file_state_change(
     """Return the reason why a file is considered changed, or None if the file is unchanged.
 
     If size and modification time equal the recorded values, the file is unchanged. Otherwise the
-    content hashes are compared. A file with a new modification time but equal content is unchanged.
+    content hashes are compared. A file with a new modification time and the same content counts as
+    unchanged.
 
     Args:
         path: Path of the file.
@@ -164,7 +164,7 @@ def describe_file_state_change(
 
 
 class _FileRow(NamedTuple):
-    """Values of a row of `FILE_STATE_SCHEMA` after the path."""
+    """Values of a row of ``FILE_STATE_SCHEMA``, except the path."""
 
     bytes: int | None = None
     mtime_ns: int | None = None
@@ -175,7 +175,7 @@ class _FileRow(NamedTuple):
 
 
 def _read_files(paths: Sequence[str]) -> list[_FileRow]:
-    """Return the state, the date and the size of each image; threads read consecutive paths."""
+    """Return the state, the date and the size of each image, read by several threads."""
     n_per_thread = -(-len(paths) // READING_THREADS) or 1
     parts = [paths[start : start + n_per_thread] for start in range(0, len(paths), n_per_thread)]
     with image_header_reading(), ThreadPoolExecutor(READING_THREADS) as pool:

@@ -1,9 +1,9 @@
-"""Boolean formulas of labels and filters, in negation normal form.
+"""Define Boolean formulas of labels and filters, in negation normal form.
 
-A formula is a literal, a conjunction (all terms are true) or a disjunction (one term or more is
+A formula is a literal, a conjunction (all terms are true) or a disjunction (at least one term is
 true). Only literals are negated. The empty conjunction is true, and the empty disjunction is false.
-A literal is a label, given by its column in an index, or a filter, given by its number; a filter is
-true or false for an image, and a label is positive with a probability.
+A literal is a label, given by its column in an index, or a filter, given by its number. A filter is
+true or false for an image. A label is positive with a probability.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ class FilterLiteral:
 
     Attributes:
         number: Number of the filter.
-        sign: 1 if an image must satisfy the filter, -1 if it must not satisfy it.
+        sign: 1 if an image must satisfy the filter, -1 if an image must not satisfy the filter.
     """
 
     number: int
@@ -49,7 +49,7 @@ class Conjunction:
 
 @dataclass(frozen=True)
 class Disjunction:
-    """Formula that is true if one term or more is true."""
+    """Formula that is true if at least one term is true."""
 
     terms: tuple["Formula", ...] = ()
 
@@ -104,7 +104,7 @@ def negate_formula(formula: Formula) -> Formula:
 
 
 def restrict_labels(formula: Formula, values: Mapping[int, bool]) -> Formula:
-    """Return a formula in which some labels are true or false.
+    """Return a formula in which labels with a given value are replaced by the value.
 
     Args:
         formula: Formula.
@@ -120,15 +120,16 @@ def restrict_labels(formula: Formula, values: Mapping[int, bool]) -> Formula:
     return make(terms)
 
 
-def restrict_filters(formula: Formula, values: Sequence[bool]) -> Formula:
-    """Return a formula without filters, each of which is true or false.
+def restrict_filters(formula: Formula, values: Mapping[int, bool]) -> Formula:
+    """Return a formula in which some filters are true or false.
 
     Args:
         formula: Formula.
         values: Whether each filter is true, by number.
     """
     if isinstance(formula, FilterLiteral):
-        return TRUE if values[formula.number] == (formula.sign > 0) else FALSE
+        value = values.get(formula.number)
+        return formula if value is None else TRUE if value == (formula.sign > 0) else FALSE
     if isinstance(formula, LabelLiteral):
         return formula
     terms = [restrict_filters(term, values) for term in formula.terms]
@@ -182,7 +183,7 @@ def has_repeated_label(formula: Formula) -> bool:
 
 
 def independent_factors(formula: Formula) -> list[Formula]:
-    """Return formulas without common labels, of which a formula is the conjunction.
+    """Split a formula into factors without common labels, whose conjunction is the formula.
 
     The factors are in the order of their first terms.
 
@@ -196,7 +197,7 @@ def independent_factors(formula: Formula) -> list[Formula]:
     if not isinstance(formula, Conjunction):
         return [formula]
     groups: list[tuple[list[Formula], set[int]]] = []
-    owners: dict[int, int] = {}  # group of each column
+    owners: dict[int, int] = {}  # group number of each column
     for term in formula.terms:
         columns = set(columns_of_formula(term))
         numbers = sorted({owners[column] for column in columns & owners.keys()})

@@ -1,8 +1,8 @@
-"""Probability that an image matches a formula of labels.
+"""Compute the probability that an image matches a formula of labels.
 
-The labels are treated as independent given the image. A label that occurs several times is one
-event: the formula is expanded into the case that the label is positive and the case that it is
-negative (Shannon expansion), so the probability of ``a & !a`` is 0 and that of ``a | !a`` is 1.
+The labels are treated as independent given the image. If a label occurs several times, the formula
+is expanded into the case that the label is positive and the case that the label is negative
+(Shannon expansion). The probability of ``a & !a`` is therefore 0, and that of ``a | !a`` is 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +27,8 @@ from surelabel.retrieval.formula import (
 LogProbability = npt.NDArray[np.float64]
 ReadLogits = Callable[[int, npt.NDArray[np.int64] | slice], npt.NDArray[np.floating]]
 
-MAX_EXPANDED_LABELS = 12  # of a formula in which a label is repeated
-MAX_EXPANDED_LITERALS = 100  # of a formula in which a label is repeated
+MAX_EXPANDED_LABELS = 12  # limit for a formula in which a label is repeated
+MAX_EXPANDED_LITERALS = 100  # limit for a formula in which a label is repeated
 _EXPANDED_ROWS = 1 << 12  # rows whose intermediate values are in memory at once
 _FEW_STEPS = 32  # up to this number of steps, all rows are in memory at once
 
@@ -76,7 +76,7 @@ def formula_log_probability(
     Here p is the probability of a label a that is repeated in f.
 
     Args:
-        formula: Formula without filters. If a label is repeated, it has at most 12 labels.
+        formula: Formula without filters. If a label is repeated, the formula has at most 12 labels.
         read_logits: Function that returns the log-odds of some rows of a column.
         rows: Row numbers of the images, or all rows as ``slice(None)``.
 
@@ -124,19 +124,19 @@ class _Literal(NamedTuple):
 
 
 class _Product(NamedTuple):
-    """Step that computes the log probability that all results of other steps hold."""
+    """Step that computes the log probability that the events of several other steps occur."""
 
     steps: tuple[int, ...]
 
 
 class _Complement(NamedTuple):
-    """Step that computes the log probability that the result of another step does not hold."""
+    """Step that computes the log probability that the event of another step does not occur."""
 
     step: int
 
 
 class _Cases(NamedTuple):
-    """Step that computes the log probability of one of two cases that exclude each other."""
+    """Step that computes the log probability of the union of two disjoint events."""
 
     first: int
     second: int
@@ -147,21 +147,21 @@ _Step = _Literal | _Product | _Complement | _Cases
 
 @lru_cache(maxsize=64)
 def _compile_formula(formula: Formula) -> tuple[_Step, ...]:
-    """Return the steps that compute a formula, the last of which is its log probability."""
+    """Return the steps that compute a formula; the last step computes its log probability."""
     compiler = _FormulaCompiler()
     compiler.add_formula(formula)
     return tuple(compiler.steps)
 
 
 class _FormulaCompiler:
-    """Expansion of a formula into steps; equal formulas have one step."""
+    """Expand a formula into steps; equal formulas share one step."""
 
     def __init__(self) -> None:
         self.steps: list[_Step] = []
         self._numbers: dict[Formula, int] = {}
 
     def add_formula(self, formula: Formula) -> int:
-        """Add the steps of a formula, and return the number of the last one."""
+        """Add the steps of a formula, and return the number of the last step."""
         if formula not in self._numbers:
             self._numbers[formula] = self._add(self._step_of(formula))
         return self._numbers[formula]
@@ -197,7 +197,7 @@ class _FormulaCompiler:
 def _evaluate_steps(
     steps: Sequence[_Step], read_logits: ReadLogits, rows: npt.NDArray[np.int64] | slice
 ) -> LogProbability:
-    """Return the result of the last step for some rows."""
+    """Return the result of the last step for the given rows."""
     values: list[LogProbability] = []
     for step in steps:
         match step:
@@ -206,9 +206,10 @@ def _evaluate_steps(
             case _Complement(number):
                 value = log_complement(values[number])
             case _Cases(first, second):
-                value = np.logaddexp(values[first], values[second])
+                either = np.logaddexp(values[first], values[second])
+                value = np.minimum(either, 0.0)  # rounding can give a probability above 1
             case _Product(numbers):
-                # Sequentially: np.sum adds the terms of a single row in another order.
+                # np.sum would add the terms of a single row in another order.
                 value = np.asarray(sum(values[number] for number in numbers), np.float64)
         values.append(value)
     return values[-1]

@@ -1,25 +1,26 @@
-"""Exact search for the rows of a label table that match a formula with the highest probability.
+"""Search a label table exactly for the rows that match a formula with the highest probability.
 
 A row is an image of the index, and its score is the log probability of the formula. The first rows
 of each label's sorted list determine a *floor*: a score that at least ``k`` rows reach. The floor
-has necessary conditions for the log-odds of single labels: the probability of a conjunction is at
-most that of each term, and one term of a disjunction has a sufficient share of its probability. If
+implies necessary conditions for the log-odds of single labels. The probability of a conjunction is
+at most that of each term, and a term of a disjunction has at least a share of its probability. If
 few rows of the sorted lists satisfy these conditions, only these rows are scored. Otherwise all
 rows are scanned in blocks, and only rows that satisfy the conditions are scored. The floor
-increases when better rows are found.
+increases when better rows are found. The first blocks are short, so that the floor is high when
+most rows are scanned.
 
 Axes: ``n`` rows, ``c`` labels.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import expm1, log
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.retrieval.candidate_rows import CandidateRows
 from surelabel.retrieval.formula import (
     Conjunction,
     Disjunction,
@@ -28,21 +29,25 @@ from surelabel.retrieval.formula import (
     LabelLiteral,
     columns_of_formula,
     has_repeated_label,
-    independent_factors,
     literals_of_formula,
     polarities_of_formula,
 )
-from surelabel.retrieval.formula_probability import (
-    LogProbability,
-    formula_log_probability,
-    log_complement,
-)
+from surelabel.retrieval.formula_probability import LogProbability, log_complement
+from surelabel.retrieval.formula_scores import score_rows
 from surelabel.retrieval.label_table import IndexLabelTable, RowMask, RowNumbers
 
-HEAD_ROWS = 1000  # rows from the top of each list, or 4 k if more, that make the initial floor
-HEAD_LISTS = 16  # lists that make the initial floor
-BLOCK_ROWS = 1 << 18  # rows per block, whose mask fits into the second-level cache
-SPARSE_SHARE = 1 / 32  # of the rows: below that, scoring them one by one is faster than the scan
+HEAD_ROWS = 256  # rows from the top of each list, or 2 k if more, that make the initial floor
+HEAD_LISTS = 16  # lists that give the initial floor
+LIST_ROWS = 4096  # rows from the top of each list that can include all results of a disjunction
+MIN_COMPLEMENT = -700.0  # log(1 - P) of the floor of a disjunction; float64 rounds smaller 1 - P
+FIRST_BLOCK_ROWS = 1 << 15  # rows of the first block of a scan; a block is 4 times as long as the
+BLOCK_ROWS = 1 << 19  # block before, up to this length, whose mask fits into second-level cache
+SAMPLED_ROWS = 1 << 12  # first rows of a block, from which the share of rows of a term is estimated
+MAX_SHARE = 7 / 8  # of the rows: a term that more rows satisfy is not a condition of a scan
+SPARSE_SHARE = 1 / 64  # of the rows: below that, reading them one by one is faster than the scan
+
+
+_ListedParts = list[tuple[LabelLiteral, int]]  # literals, and numbers of rows of their lists
 
 
 @dataclass(frozen=True)
@@ -68,14 +73,14 @@ class RankedRows:
 
 @dataclass(frozen=True)
 class FormulaSearchPlan:
-    """How the rows of a search are found.
+    """Plan of a search: which rows are read, and how they are found.
 
     Attributes:
-        method: ``sorted lists`` of single labels, ``scan`` of all rows, ``allowed rows`` if they
-            are few, or ``first rows`` if no label is in the formula.
+        method: ``sorted lists`` of single labels, ``scan`` of all rows, ``allowed rows`` if few
+            rows are allowed, or ``first rows`` if the formula contains no label.
         n_allowed: Number of rows that can be in the result.
-        n_read: Number of rows whose log-odds are read, at most; a row of several lists counts for
-            each.
+        n_read: Maximum number of rows whose log-odds are read. A row of several lists is counted
+            for each list.
         floor: Log probability that the best k rows reach, before other rows are read.
     """
 
@@ -86,7 +91,7 @@ class FormulaSearchPlan:
 
 
 def merge_ranked_rows(parts: Sequence[RankedRows], starts: Sequence[int]) -> RankedRows:
-    """Concatenate the results of several tables, and add the start of each to its row numbers."""
+    """Concatenate the results of several tables; add the start of each table to its rows."""
     empty = np.empty(0)
     rows = [part.rows + start for part, start in zip(parts, starts, strict=False)]
     return RankedRows(
@@ -123,26 +128,9 @@ def search_formula(
 def plan_formula_search(
     table: IndexLabelTable, formula: Formula, k: int, is_allowed: RowMask | None = None
 ) -> FormulaSearchPlan:
-    """Return how `search_formula` finds the best rows."""
+    """Return the plan of `search_formula` for the best rows."""
     is_allowed = table.is_active if is_allowed is None else is_allowed
     return _FormulaSearch(table, formula, k, is_allowed).plan()
-
-
-def score_rows(
-    table: IndexLabelTable, formula: Formula, rows: RowNumbers | slice
-) -> LogProbability:
-    """Return the log probability of a formula for some rows of a label table, ``(n,)``.
-
-    Args:
-        table: Log-odds of all rows.
-        formula: Formula of labels, without filters.
-        rows: Row numbers.
-    """
-    if isinstance(rows, slice) and has_repeated_label(formula):
-        rows = np.arange(table.n_rows)[rows]
-    scores = formula_log_probability(formula, table.logits, rows)
-    n_rows = len(range(table.n_rows)[rows]) if isinstance(rows, slice) else len(rows)
-    return np.broadcast_to(scores, (n_rows,))
 
 
 def lowest_logit_at_floor(floor: float) -> float:
@@ -158,10 +146,10 @@ def lowest_logit_at_floor(floor: float) -> float:
 
 
 def floor_of_alternatives(formula: Disjunction, floor: float) -> float:
-    """Return a log probability that a term of a disjunction reaches if the disjunction does.
+    """Return a log probability that a term reaches if the disjunction reaches ``floor``.
 
-    Of m terms without common labels, one reaches 1 - (1 - P)^(1/m) if the disjunction reaches P. Of
-    other terms, one reaches P / m.
+    If a disjunction of m terms reaches the probability P, at least one term reaches P / m. If the
+    terms have no common labels, at least one term reaches 1 - (1 - P)^(1/m).
     """
     n_terms = len(formula.terms)
     if floor == -np.inf or n_terms < 2:
@@ -184,7 +172,7 @@ class _FormulaSearch:
     def best_rows(self) -> RankedRows:
         if not columns_of_formula(self.formula):
             return self._rows_of_constant()
-        rows, scores = self._candidates()
+        rows, scores = self._candidates().scored_rows()
         ties = np.zeros(len(rows))
         for column, sign in polarities_of_formula(self.formula).items():
             if sign:
@@ -198,7 +186,7 @@ class _FormulaSearch:
         return RankedRows(rows, scores, np.zeros(len(rows)))
 
     def plan(self) -> FormulaSearchPlan:
-        """Return how the candidate rows are found."""
+        """Return the plan of the search for candidate rows."""
         n_rows = self.table.n_rows
         n_allowed = n_rows if self.is_allowed is None else int(np.count_nonzero(self.is_allowed))
         if not columns_of_formula(self.formula):
@@ -207,19 +195,27 @@ class _FormulaSearch:
         if n_allowed <= limit:
             return FormulaSearchPlan("allowed rows", n_allowed, n_allowed, -np.inf)
         floor = self._initial_floor()
-        count = self._count_listed(self.formula, floor)
-        if count is None or count > limit:
+        parts = self._listed_parts(self.formula, floor)
+        if parts is None or _count_rows(parts) > limit:
             return FormulaSearchPlan("scan", n_allowed, n_rows, floor)
-        return FormulaSearchPlan("sorted lists", n_allowed, count, floor)
+        return FormulaSearchPlan("sorted lists", n_allowed, _count_rows(parts), floor)
 
-    def _candidates(self) -> tuple[RowNumbers, LogProbability]:
+    def _candidates(self) -> CandidateRows:
         """Return candidate rows and their scores, including all rows that reach the final floor."""
         plan = self.plan()
+        candidates = CandidateRows(self.table, self.formula, self.k, plan.floor)
         if plan.method == "scan":
-            return self._scan(plan.floor)
-        if plan.method == "allowed rows":
-            return self._rows_at_floor(np.arange(self.table.n_rows), plan.floor)
-        return self._rows_at_floor(self._listed_rows(self.formula, plan.floor), plan.floor)
+            self._scan(candidates)
+        elif plan.method == "allowed rows":
+            is_allowed = self.is_allowed
+            n_rows = self.table.n_rows
+            candidates.add(np.arange(n_rows) if is_allowed is None else np.flatnonzero(is_allowed))
+        else:
+            parts = self._listed_parts(self.formula, plan.floor) or []
+            lists = [self.table.best_rows(*literal, count) for literal, count in parts]
+            rows = self._allowed(np.concatenate([np.empty(0, np.int64), *lists]))
+            candidates.add(_sort_distinct(candidates.select_reaching(rows)[0]))
+        return candidates
 
     def _initial_floor(self) -> float:
         """Return a score that at least ``k`` of the first rows of the sorted lists reach.
@@ -229,57 +225,65 @@ class _FormulaSearch:
         """
         literals = list(dict.fromkeys(literals_of_formula(self.formula)))
         literals = [literal for literal in literals if literal.sign > 0] or literals
-        n_head = max(4 * self.k, HEAD_ROWS)
+        n_head = max(2 * self.k, HEAD_ROWS)
         heads = [self.table.best_rows(*literal, n_head) for literal in literals[:HEAD_LISTS]]
-        rows = self._allowed(np.unique(np.concatenate(heads)))
-        return self._kth_highest(score_rows(self.table, self.formula, rows))
+        candidates = CandidateRows(self.table, self.formula, self.k)
+        candidates.add(_sort_distinct(self._allowed(np.concatenate(heads))))
+        return candidates.floor
 
-    def _count_listed(self, formula: Formula, floor: float) -> int | None:
-        """Return the number of rows of sorted lists that include all rows that reach a floor.
+    def _listed_parts(self, formula: Formula, floor: float) -> _ListedParts | None:
+        """Return parts of sorted lists that include all rows that reach a floor.
 
         Returns:
-            Number of rows, or None if the lists do not include all rows.
+            Literals, and numbers of rows from the top of their lists. If the lists do not include
+            all rows, the value is None.
         """
         if isinstance(formula, LabelLiteral):
-            return self.table.count_reaching(*formula, lowest_logit_at_floor(floor))
+            count = self.table.count_reaching(*formula, lowest_logit_at_floor(floor))
+            return None if count is None else [(formula, count)]
         assert not isinstance(formula, FilterLiteral)
-        if isinstance(formula, Disjunction):
-            floor = floor_of_alternatives(formula, floor)
-        counts = [self._count_listed(term, floor) for term in formula.terms]
-        known = [count for count in counts if count is not None]
         if isinstance(formula, Conjunction):
-            return min(known, default=None)
-        return sum(known) if len(known) == len(counts) else None
+            options = [self._listed_parts(term, floor) for term in formula.terms]
+        else:
+            shared_floor = floor_of_alternatives(formula, floor)
+            alternatives = [self._listed_parts(term, shared_floor) for term in formula.terms]
+            options = [_concatenate_parts(alternatives), self._equal_parts(formula, floor)]
+        return min((parts for parts in options if parts is not None), key=_count_rows, default=None)
 
-    def _listed_rows(self, formula: Formula, floor: float) -> RowNumbers:
-        """Return rows of sorted lists that include all rows that reach a floor."""
-        if isinstance(formula, LabelLiteral):
-            count = self._count_listed(formula, floor)
-            assert count is not None
-            return self.table.best_rows(*formula, count)
-        assert not isinstance(formula, FilterLiteral)
-        if isinstance(formula, Disjunction):
-            floor = floor_of_alternatives(formula, floor)
-            parts = [self._listed_rows(term, floor) for term in formula.terms]
-            return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
-        counts = {term: self._count_listed(term, floor) for term in formula.terms}
-        known = {term: count for term, count in counts.items() if count is not None}
-        return self._listed_rows(min(known, key=lambda term: known[term]), floor)
+    def _equal_parts(self, formula: Disjunction, floor: float) -> _ListedParts | None:
+        """Return equally long parts of the lists of literals that include all rows of a floor.
 
-    def _scan(self, floor: float) -> tuple[RowNumbers, LogProbability]:
-        """Scan all rows in blocks and score only rows that satisfy the conditions of the floor."""
-        rows, scores = np.empty(0, np.int64), np.empty(0)
-        for start in range(0, self.table.n_rows, BLOCK_ROWS):
-            block = slice(start, min(start + BLOCK_ROWS, self.table.n_rows))
+        A row that is in no part has at most the log-odds of the last row of each part, so its score
+        is below that of a row with all these log-odds.
+
+        Source:
+            Fagin, Lotem and Naor, section 4 (threshold algorithm), with all rows of a list at once.
+        """
+        literals = [term for term in formula.terms if isinstance(term, LabelLiteral)]
+        if len(literals) < len(formula.terms) or has_repeated_label(formula):
+            return None
+        limit = float(log_complement(min(floor, 0.0)))
+        if not MIN_COMPLEMENT < limit < 0:
+            return None
+        lists = [self.table.best_rows(*literal, LIST_ROWS) for literal in literals]
+        n_listed = min(map(len, lists), default=0)
+        complements = np.zeros(n_listed)  # lower bounds of the log probability that none is true
+        for (column, sign), rows in zip(literals, lists, strict=True):
+            complements += self.table.score_bounds(column, -sign, rows[:n_listed], is_upper=False)
+        count = int(np.searchsorted(complements, limit + 1e-9 * (1 + abs(limit)), side="right")) + 1
+        return [(literal, count) for literal in literals] if count <= n_listed else None
+
+    def _scan(self, candidates: CandidateRows) -> None:
+        """Scan all rows in blocks and add only rows that satisfy the conditions of the floor."""
+        start, length = 0, min(FIRST_BLOCK_ROWS, BLOCK_ROWS)
+        while start < self.table.n_rows:
+            block = slice(start, min(start + length, self.table.n_rows))
             is_candidate = np.ones(block.stop - start, bool)
-            self._clear_below_floor(self.formula, floor, block, is_candidate)
-            candidates = start + np.flatnonzero(is_candidate)
-            if len(candidates):
-                new_rows, new_scores = self._rows_at_floor(candidates, floor)
-                rows, scores = np.append(rows, new_rows), np.append(scores, new_scores)
-                floor = max(floor, self._kth_highest(scores))
-                rows, scores = rows[scores >= floor], scores[scores >= floor]
-        return rows, scores
+            if self.is_allowed is not None:
+                is_candidate &= self.is_allowed[block]
+            self._clear_below_floor(self.formula, candidates.floor, block, is_candidate)
+            candidates.add(start + np.flatnonzero(is_candidate))
+            start, length = block.stop, min(4 * length, BLOCK_ROWS)
 
     def _clear_below_floor(self, formula: Formula, floor: float, rows: slice, out: RowMask) -> None:
         """Clear the mask of rows that violate a necessary condition of a floor."""
@@ -288,7 +292,7 @@ class _FormulaSearch:
             return
         assert not isinstance(formula, FilterLiteral)
         if isinstance(formula, Conjunction):
-            for term in formula.terms:
+            for term in self._selective_terms(formula, floor, rows):
                 self._clear_below_floor(term, floor, rows, out)
             return
         floor = floor_of_alternatives(formula, floor)
@@ -299,23 +303,46 @@ class _FormulaSearch:
             reaches_floor |= is_alternative
         out &= reaches_floor
 
-    def _rows_at_floor(self, rows: RowNumbers, floor: float) -> tuple[RowNumbers, LogProbability]:
-        """Return the allowed rows that reach the floor, with their scores."""
-        rows = self._allowed(rows)
-        scores = np.zeros(len(rows))
-        for factor in self._factors:  # each is at most 0, so a sum below the floor stays there
-            scores = scores + score_rows(self.table, factor, rows)
-            rows, scores = rows[scores >= floor], scores[scores >= floor]
-        return rows, scores
+    def _selective_terms(self, formula: Conjunction, floor: float, rows: slice) -> list[Formula]:
+        """Return the terms whose conditions exclude most rows of a block, the strongest first.
 
-    @cached_property
-    def _factors(self) -> list[Formula]:
-        return independent_factors(self.formula)
+        Further conditions are left out if they exclude few rows, or if few rows remain: reading
+        bounds of these rows is then faster.
+        """
+        if floor == -np.inf:
+            return []
+        if rows.stop - rows.start <= SAMPLED_ROWS:  # no sample of a sample, in nested formulas
+            return list(formula.terms)
+        sample = slice(rows.start, min(rows.start + SAMPLED_ROWS, rows.stop))
+        shares = []
+        for term in formula.terms:
+            satisfies_term = np.ones(sample.stop - sample.start, bool)
+            self._clear_below_floor(term, floor, sample, satisfies_term)
+            shares.append(np.count_nonzero(satisfies_term) / len(satisfies_term))
+        terms, remaining_share = list[Formula](), 1.0
+        for number in np.argsort(shares, kind="stable").tolist():
+            if shares[number] > MAX_SHARE or remaining_share <= SPARSE_SHARE:
+                break
+            terms.append(formula.terms[number])
+            remaining_share *= shares[number]
+        return terms
 
     def _allowed(self, rows: RowNumbers) -> RowNumbers:
         return rows if self.is_allowed is None else rows[self.is_allowed[rows]]
 
-    def _kth_highest(self, scores: LogProbability) -> float:
-        """Return the k-th highest score, or minus infinity if there are fewer than ``k`` scores."""
-        k = self.k
-        return float(np.partition(scores, -k)[-k]) if len(scores) >= k else -np.inf
+
+def _count_rows(parts: _ListedParts) -> int:
+    """Return the number of rows of parts of lists; a row of several parts counts for each."""
+    return sum(count for _, count in parts)
+
+
+def _concatenate_parts(alternatives: Sequence[_ListedParts | None]) -> _ListedParts | None:
+    """Return the parts of all alternatives, or None if an alternative has none."""
+    known = [parts for parts in alternatives if parts is not None]
+    return [part for parts in known for part in parts] if len(known) == len(alternatives) else None
+
+
+def _sort_distinct(rows: RowNumbers) -> RowNumbers:
+    """Return distinct row numbers in order; ``np.unique`` takes 5 times as long."""
+    rows = np.sort(rows)
+    return rows[np.append(True, rows[1:] != rows[:-1])] if len(rows) else rows

@@ -1,4 +1,4 @@
-"""Links to the images of a search result, for programs that show the images of a folder."""
+"""Create links to the images of a search result, for programs that show a folder of images."""
 
 import os
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
         folder: Folder of the links, which must not exist or must be empty.
 
     Returns:
-        Paths of the images without a link, because they are no files: members of tar files, rows of
-        tables, objects of an object store, or images that were deleted.
+        Paths of the images without a link, because they are not files: members of tar files, rows
+        of tables, objects of an object store, or images that were deleted.
 
     Raises:
         DataError: If the folder contains files or cannot be written, or the file system has no
@@ -45,14 +45,14 @@ def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
             os.symlink(hit.path, target / name)
     except OSError as error:
         raise DataError(
-            f"Links to the hits must be written to {folder}; got: {error.strerror}. Choose a "
-            "folder of a file system with symbolic links."
+            f"{folder} must be on a file system with symbolic links, and must be writable; got "
+            f"{error.strerror}. Choose another folder."
         ) from error
     return without_file
 
 
 def _shortened_link_name(prefix: str, name: str) -> str:
-    """Return a prefix and a file name with at most 255 bytes; short suffixes are kept."""
+    """Return a prefix and a file name, shortened to 255 bytes before a short suffix."""
     stem, suffix = os.path.splitext(name)
     if len(os.fsencode(suffix)) > 20:
         stem, suffix = name, ""

@@ -1,4 +1,4 @@
-"""Results of a search: the images, and a list of images that is shown as a table."""
+"""Define the results of a search: an image, and a list of images that is shown as a table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,10 +21,11 @@ class Hit:
         probability: Probability that the image matches the query. The terms are treated as
             independent given the image.
         terms: Probability that each label of the query, wanted or unwanted, is positive in the
-            image, by label name, and of each sentence, by its text in the query language.
-        uncertainties: Variance of the score of each sentence, by its text in the query language; a
-            lower value means a more reliable probability. If the method of the index does not
-            estimate it, there are none.
+            image, by label name. Also the probability that the image matches each sentence, by
+        the text of the sentence in the query language.
+            uncertainties: Variance of the score of each sentence, by its text in the query
+            language. A lower variance means a more reliable probability. If the method of the
+            index does not estimate variances, the mapping is empty.
         similarity: Cosine of the image and the example of ``like:``, in [-1, 1]. If the query has
             no example, the value is None.
     """
@@ -43,7 +44,7 @@ class Hit:
         return Summary("Hit", self.as_dict()).as_markup()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the attributes that the query of the search has, as a JSON object."""
+        """Return the attributes as a JSON object, without those that the query does not need."""
         values: dict[str, Any] = {"path": self.path, "probability": self.probability}
         values["terms"] = self.terms
         if self.uncertainties:
@@ -85,7 +86,7 @@ class HitList(list[Hit]):
         rows = []
         for hit in self[:N_SUMMARY_HITS]:
             cells = [f"{p:.3g}" for p in hit_term_probabilities(hit, self.query)]
-            n_missing = max(len(titles) - len(cells), 0)  # of hits that were added by the user
+            n_missing = max(len(titles) - len(cells), 0)  # for hits that the user added
             rows.append(
                 (hit.path, f"{hit.probability:.3g}", *cells[: len(titles)], *[""] * n_missing)
             )
@@ -95,7 +96,7 @@ class HitList(list[Hit]):
 
 
 def hit_term_probabilities(hit: Hit, query: Query | None) -> list[float]:
-    """Return the probability of each term of a query: p for wanted, 1 - p for unwanted terms.
+    """Return the probability of each term of a query, p for wanted and 1 - p for unwanted terms.
 
     Args:
         hit: Image of a search result, whose terms are in the order of ``query.signed_terms``.

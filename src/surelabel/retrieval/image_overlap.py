@@ -15,7 +15,7 @@ HASHES_PER_CALL = 1000  # hashes whose paths are compared at once
 
 
 def hash_paths_of_index(paths: Iterable[str]) -> PathHashes:
-    """Return a hash of each path, int64, ``(n,)``: its bytes as a number modulo a prime.
+    """Return a hash of each path, its bytes as a number modulo a prime, int64, ``(n,)``.
 
     Every process computes the same hashes. Different paths can have the same hash.
 
@@ -37,7 +37,7 @@ def check_no_image_is_in_two_indexes(
 ) -> None:
     """Check that the images of several indexes have different absolute paths.
 
-    The hashes of all images are in memory, 8 bytes an image. The paths of equal hashes are
+    The hashes of all images are in memory, 8 bytes per image. If hashes are equal, the paths are
     compared, so that the result is exact.
 
     Args:
@@ -61,7 +61,7 @@ def check_no_image_is_in_two_indexes(
                 first = folder_of_path.setdefault(path, folder)
                 if first != folder:
                     raise DataError(
-                        f"Each image must be in one of the indexes; {path} is in {first} and in "
-                        f"{folder}, one of {format_count(len(repeated), 'such image')}. Build one "
-                        "of them without these images."
+                        f"Each image must be in only one of the indexes; got {path} in {first} and "
+                        f"in {folder}, one of {format_count(len(repeated), 'such image')}. Build "
+                        "one of these indexes without the common images."
                     )

@@ -1,4 +1,4 @@
-"""Image index: calibrated log-odds in a folder, which are searched without reading the images."""
+"""Define the image index: calibrated log-odds in a folder, searched without reading images."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from surelabel.arrays import Array
 from surelabel.errors import DataError, InputError, UnknownName
+from surelabel.progress import Progress
 from surelabel.records import Predictions
 from surelabel.retrieval.file_state import absolute_file_state_paths
 from surelabel.retrieval.hits import HitList
+from surelabel.retrieval.hnsw_building import build_index_graphs
 from surelabel.retrieval.index_lock import lock_index
 from surelabel.retrieval.index_manifest import (
     IndexManifest,
@@ -64,7 +66,7 @@ class Index:
     """Searchable index of images, opened by `create` or `open`.
 
     A lock allows one process to write at a time. New files are written first and ``index.json`` is
-    replaced last, so an interrupted process leaves the index unchanged. The next process that
+    replaced last, so the index does not change if a process is interrupted. The next process that
     writes deletes the files of an interrupted process.
 
     The path of an image in the folder `root` is stored relative to `root`. If the images were moved
@@ -95,13 +97,14 @@ class Index:
             root: Root folder of the images. If None, the root is the common parent folder of the
                 images, or, without images, the parent folder of the index.
             recognizer: Name and labels of the recognizer, which a search by sentence loads again.
-                If None, they are not recorded.
-            must_be_new: Whether an existing index is an error.
+                If None, the name and the labels are not recorded.
+            must_be_new: Whether to raise an error if the folder contains an index.
 
         Raises:
             NotFitted: If the predictions are not calibrated.
-            InputError: If there is no label, a label name is empty, a name or path occurs twice, a
-                path is not valid Unicode, a logit is outside [-40, 40], or a score is not finite.
+            InputError: If there is no label, if a label name is empty, or if a name or path occurs
+                twice. Also if a path is not valid Unicode, a logit is outside [-40, 40], or a score
+                is not finite.
             DataError: If the folder contains other files, cannot be written, or is being written by
                 another process. Also if ``must_be_new`` is True and the folder contains an index.
         """
@@ -127,7 +130,7 @@ class Index:
 
     @classmethod
     def open(cls, folder: str | Path, *, root: str | Path | None = None) -> "Index":
-        """Open an index. The arrays stay on disk and are mapped into memory.
+        """Open an index, whose arrays stay on disk and are mapped into memory.
 
         Args:
             folder: Folder of the index.
@@ -155,32 +158,32 @@ class Index:
 
     @property
     def names(self) -> list[str]:
-        """Label names of the index, length c."""
+        """Return the label names of the index, length c."""
         return list(self._manifest.names)
 
     @property
     def model(self) -> str:
-        """Fingerprint of the recognizer that predicted the log-odds."""
+        """Return the fingerprint of the recognizer that predicted the log-odds."""
         return self._manifest.model
 
     @property
     def calibration(self) -> str:
-        """Description of the calibration of the log-odds."""
+        """Return the description of the calibration of the log-odds."""
         return self._manifest.calibration
 
     @property
     def root(self) -> str:
-        """Absolute path of the folder that contains the images with a relative stored path."""
+        """Return the absolute path of the root folder of images with relative stored paths."""
         return self._root.current
 
     @property
     def recognizer(self) -> IndexRecognizer | None:
-        """Name and labels of the recognizer, or None if they were not recorded."""
+        """Return the name and labels of the recognizer, or None if they were not recorded."""
         return self._manifest.recognizer
 
     @property
     def description(self) -> IndexDescription:
-        """Folder, labels, recognizer, calibration, and numbers of images and rows."""
+        """Return the folder, labels, recognizer, calibration, and numbers of images and rows."""
         manifest = self._manifest
         return IndexDescription(
             str(self.folder),
@@ -193,12 +196,12 @@ class Index:
 
     @property
     def searcher(self) -> IndexSearcher:
-        """Object that searches the index alone, or as one of several indexes."""
+        """Return the object that searches the index, alone or together with other indexes."""
         return IndexSearcher(self._manifest.names, self._manifest.shards, self._root)
 
     @property
     def paths(self) -> list[str]:
-        """Absolute paths of all images, in row order.
+        """Return the absolute paths of all images, in row order.
 
         Raises:
             DataError: If a stored path leaves the root.
@@ -208,23 +211,23 @@ class Index:
 
     @property
     def content_hashes(self) -> list[str | None]:
-        """Content hash of the file of each image, in row order; None for images without a file."""
+        """Return the content hash of each image file in row order, or None without a file."""
         columns = [shard.active_column("hash") for shard in self._manifest.shards]
         return [text for column in columns for text in column.to_pylist()]
 
     @property
     def vector_width(self) -> int | None:
-        """Width d of the image vectors, or None if the index has no image or no image vectors."""
+        """Return the width d of the image vectors, or None without images or image vectors."""
         shards = self._manifest.shards
         return shards[0].feature_width if shards else None
 
     def image_vectors(self) -> Iterator[npt.NDArray[np.float16]]:
         """Yield the image vectors in blocks, ``(b, d)``, in the order of `paths`.
 
-        One block at a time is read from disk.
+        Only one block at a time is read from disk.
 
         Raises:
-            DataError: If the vectors are damaged; their checksum is compared after each shard.
+            DataError: If the vectors are damaged. The checksum is compared after each shard.
         """
         for shard in self._manifest.shards:
             yield from shard.active_feature_blocks()
@@ -261,11 +264,11 @@ class Index:
         offset: int = 0,
         encoder: QueryEncoder | None = None,
     ) -> HitList:
-        """Return the images that match a query with the highest probability, by exact search.
+        """Search the images that match a query with the highest probability, with an exact result.
 
         With ``precision``, the result is the longest list whose mean probability is at least this
-        value. The mean probability is the expected precision of the list: an estimate, which is as
-        reliable as the calibration, and no guarantee.
+        value. The mean probability is the expected precision of the list. This estimate is not a
+        guarantee, and is only as reliable as the calibration.
 
         Args:
             query: Query such as ``"fork & (apple | pear) & !knife"``; see `parse`.
@@ -274,25 +277,24 @@ class Index:
             precision: Minimum expected precision of the result, in [0, 1]. If None, there is no
                 minimum.
             offset: Number of the best images that are left out, >= 0.
-            encoder: Recognizer of the index, from ``sl.query_encoder``. It is needed for sentences,
-                and for an example of ``like:`` that is not in the index.
+            encoder: Recognizer of the index, from ``sl.query_encoder``. Required for sentences, and
+                for an example of ``like:`` that is not in the index.
 
         Returns:
             Images, sorted by decreasing probability, as a list that a notebook shows as a table.
             Images of equal probability are sorted by raw score, then by row number. If the query
-            has an example and neither labels nor sentences, images are sorted by similarity. An
-            image that does not match because of the filters alone is left out.
+            has an example and neither labels nor sentences, images are sorted by similarity. Images
+            are left out if the filters make a match impossible.
 
         Raises:
-            InputError: If the query violates the grammar of `parse`, or ``k``, ``offset`` or a
-                minimum is out of range. Also if the query needs an encoder that is not given, image
-                vectors that the index does not store, or dates and sizes that an index of an
-                earlier version does not have.
-            NotFitted: If ``precision`` is given, and the probabilities of the index come from the
-                model or its loss, without a calibration on images.
+            InputError: If the query violates the grammar of `parse`, or if ``k``, ``offset`` or a
+                minimum is out of range. Also if the query needs an encoder that is not given, or
+                image vectors, dates or sizes that the index does not contain.
+            NotFitted: If ``precision`` is given, and the probabilities of the index were not
+                calibrated on images.
             UnknownName: If a label of the query is not in the index.
-            DataError: If the data of a queried label is damaged on disk, a file of the index was
-                truncated after the index was opened, or the stored path of a hit leaves the root.
+            DataError: If the data of a queried label are damaged on disk, or if the stored path of
+                a hit leaves the root. Also if a file was truncated after the index was opened.
         """
         limits = SearchLimits(k, min_probability, precision, offset)
         limits.check_calibration(self.calibration)
@@ -329,18 +331,19 @@ class Index:
         Args:
             query: Query such as ``"fork & (apple | pear) & !knife"``, without ``like:``; see
                 `parse`.
-            encoder: Recognizer of the index, which sentences need; see `search`.
+            encoder: Recognizer of the index, required for sentences; see `search`.
 
         Raises:
             InputError: If the query violates the grammar of `parse`, contains ``like:``, or needs
-                what is missing, as for `search`.
+                data that are missing, as for `search`.
             UnknownName: If a label of the query is not in the index.
-            DataError: If the data of a queried label is damaged on disk.
+            DataError: If the data of a queried label are damaged on disk.
         """
         query = parse(query) if isinstance(query, str) else query
         if query.like is not None:
             raise InputError(
-                f"like: has no probability; got {query.like}. Use search, or remove like:."
+                f"A query for probabilities must not contain like:; got {query.like}. Use search, "
+                "or remove like:."
             )
         return self.searcher.probabilities(query, score_sentences_of_query(query, encoder))
 
@@ -399,15 +402,15 @@ class Index:
             self._write(shards, None, self._skipped())
 
     def upgrade(self, recognizer: IndexRecognizer | None = None) -> None:
-        """Complete what an earlier version or an interrupted process left.
+        """Convert an index of an earlier version, and delete files of interrupted processes.
 
         An index of an earlier version is written in the current version, without predicting again.
-        A root that differs from the stored root is stored. Files of an interrupted process are
-        deleted. If the process is killed, the index is unchanged or complete.
+        A new root, given to `open`, is stored. If the process is killed, the index is unchanged or
+        complete.
 
         Args:
-            recognizer: Name and labels of the recognizer, which are recorded. If None, the recorded
-                name and labels do not change.
+            recognizer: Name and labels of the recognizer to record. If None, the recorded name and
+                labels do not change.
 
         Raises:
             DataError: If another process changed or is changing the index, or the index is damaged
@@ -427,9 +430,9 @@ class Index:
     def compact(self) -> None:
         """Write the index again as one shard without removed images, in the current version.
 
-        The disk needs space for both indexes. Searches during the compaction, and searches of
-        processes that opened the index before, use the files before the compaction. If the process
-        is killed, the index is unchanged or complete.
+        The disk needs space for the old and the new index. Searches during the compaction, and
+        searches of processes that opened the index before, use the old files. If the process is
+        killed, the index is unchanged or complete.
 
         Raises:
             DataError: If another process changed or is changing the index, or the index is damaged
@@ -442,18 +445,18 @@ class Index:
             self._root = IndexRoot.at(self._root.current)
 
     def rescore(self, scoring: IndexScoring) -> None:
-        """Replace labels, log-odds and raw scores by those that are computed from image vectors.
+        """Replace labels, log-odds and raw scores by values that are computed from image vectors.
 
-        Without image vectors, only the log-odds are replaced, and computed from the raw scores. No
-        image is read. If the process is killed, the index is unchanged or complete.
+        Without image vectors, only the log-odds are replaced, by values that are computed from the
+        raw scores. No image is read. If the process is killed, the index is unchanged or complete.
 
         Args:
             scoring: New labels and the function that computes their scores; see
                 ``rescore_index`` for a recognizer.
 
         Raises:
-            InputError: If the index has neither image vectors nor raw scores of its labels, or a
-                log-odds is outside [-40, 40] or not finite.
+            InputError: If the index has neither image vectors nor raw scores of its labels, or if a
+                logit is outside [-40, 40] or not finite.
             DataError: If another process changed or is changing the index, or the index is damaged
                 or cannot be written.
         """
@@ -474,6 +477,49 @@ class Index:
                 self._skipped(),
             )
 
+    def build_ann(self, progress: Progress | None = None) -> float:
+        """Write graphs for an approximate search of the images that are similar to an example.
+
+        A search with ``like:`` then reads the graphs instead of all image vectors. Labels and
+        sentences are still searched exactly. Parts of the index that have a graph are left
+        unchanged. Images that are added later are searched exactly until the next call. `compact`
+        and `rescore` write an index without graphs.
+
+        Args:
+            progress: Function called with the number of images in the new graphs and their total.
+
+        Returns:
+            The recall@100: the mean share of the 100 nearest images that the search returns,
+            measured for 100 sampled images of each shard.
+
+        Raises:
+            MissingPart: If usearch is not installed.
+            InputError: If the index has at most 1,000,000 images, or no image vectors.
+            DataError: If another process changed or is changing the index, or the index is damaged
+                or cannot be written.
+        """
+        self.upgrade()
+        with self._locked():
+            self._manifest = build_index_graphs(self.folder, self._manifest, progress)
+        recall = self.ann_recall
+        assert recall is not None
+        return recall
+
+    @property
+    def ann_recall(self) -> float | None:
+        """Return the mean recall@100 of the graphs of `build_ann`, or None without a graph.
+
+        It is the mean of the shards that have a graph, weighted by their numbers of images.
+        """
+        recalls = [
+            (shard.hnsw.recall, len(shard))
+            for shard in self._manifest.shards
+            if shard.hnsw is not None and len(shard)
+        ]
+        if not recalls:
+            return None
+        return float(np.average([r for r, _ in recalls], weights=[n for _, n in recalls]))
+
     def changed_paths(self) -> list[str]:
         """Return the paths of indexed images whose file changed after the prediction."""
         return list(self.status().changed)
@@ -483,7 +529,7 @@ class Index:
 
         Args:
             images: Paths of the images that should be in the index. If None, only images that could
-                not be read at prediction time are reported as not indexed.
+                not be read at prediction time are reported as missing in the index.
 
         Raises:
             DataError: If a stored path leaves the root, or the stored paths are damaged.
@@ -533,6 +579,6 @@ class Index:
             if load_index_manifest(self.folder).revision != self._manifest.revision:
                 raise DataError(
                     f"{self.folder} was changed by another process after it was opened. Open the "
-                    f"index again and repeat the change."
+                    "index again and repeat the change."
                 )
             yield

@@ -1,4 +1,4 @@
-"""Write lock of an index. The operating system releases the lock when the process ends."""
+"""Lock an index for writing. The operating system releases the lock when the process ends."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ LOCK_FILE = "index.lock"  # never deleted: two processes could lock a file that 
 
 @contextmanager
 def lock_index(folder: Path) -> Iterator[None]:
-    """Lock an index for writing. If the folder does not exist, create the folder.
+    """Lock an index for writing; create its folder if it does not exist.
 
     Args:
         folder: Folder of the index.

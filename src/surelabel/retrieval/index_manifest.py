@@ -1,4 +1,4 @@
-"""``index.json``: the manifest, which lists the shards of an index and is replaced atomically."""
+"""Read and write ``index.json``, the manifest of an index, which is replaced atomically."""
 
 import hashlib
 import json
@@ -22,15 +22,15 @@ from surelabel.retrieval.shards import Shard
 
 _BUILD_AGAIN = "Restore the file, or build the index again (`surelabel index`)."
 _INDEX_FILE_NAME = re.compile(
-    r"\.?(?:(?:rows|high|low|first|last|steps|logits|scores|order|checksums|features)"
-    r"-(\d{3,})\.(?:parquet|npy)|index\.json)"
+    r"\.?(?:(?:rows|high|low|first|last|steps|logits|scores|order|checksums|features|ann)"
+    r"-(\d{3,})\.(?:parquet|npy|usearch)|index\.json)"
     r"(?:\.(?:\d+|[0-9a-f]{8})\.new|\.lock)?|" + re.escape(LOCK_FILE)
 )
 
 
 @dataclass(frozen=True)
 class IndexRecognizer:
-    """Name and labels of the recognizer of an index, from which the recognizer is loaded again.
+    """Record of the recognizer of an index, from which the recognizer is loaded again.
 
     Attributes:
         model: Absolute path of a saved recognizer, or name of an encoder such as ``tiny-vit``.
@@ -62,7 +62,7 @@ class IndexManifest:
             version 1, all stored paths are absolute, and the value is None.
         shards: Shards of the index, in row order.
         skipped: Reason for each image that could not be read, by stored path.
-        revision: Random identifier, which changes whenever the index changes.
+        revision: Random identifier, which changes with every change of the index.
         version: Version of the index, from 1 to 2; new indexes have version 2.
         recognizer: Name and labels of the recognizer. If they were not recorded, the value is None.
     """
@@ -73,9 +73,14 @@ class IndexManifest:
     root: str | None
     shards: tuple[Shard, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
-    revision: str = field(default_factory=lambda: secrets.token_hex(8))
+    revision: str = field(default_factory=lambda: new_revision())
     version: int = INDEX_VERSION
     recognizer: IndexRecognizer | None = None
+
+
+def new_revision() -> str:
+    """Return a random identifier of a revision of an index."""
+    return secrets.token_hex(8)
 
 
 def save_index_manifest(folder: Path, manifest: IndexManifest) -> None:
@@ -113,7 +118,7 @@ def delete_unlisted_index_files(folder: Path, manifest: IndexManifest) -> None:
     """Delete the index files that a manifest does not list, such as those of a killed process."""
     listed = {"index.json", LOCK_FILE}.union(*(shard.files for shard in manifest.shards))
     for unlisted in (file for file in _index_manifest_files(folder) if file.name not in listed):
-        delete_path(unlisted)  # mapped by a reader on Windows; the next writer deletes it
+        delete_path(unlisted)  # on Windows, a file that is open stays until the next write
 
 
 def _index_manifest_checksum(fields: dict[str, Any]) -> str:
@@ -129,8 +134,8 @@ def load_index_manifest(folder: Path) -> IndexManifest:
         folder: Folder of the index.
 
     Raises:
-        DataError: If the file is missing or damaged, cannot be read, or a newer or an unreleased
-            version of the package wrote the file.
+        DataError: If the file is missing, is damaged or cannot be read. Also if a newer or an
+            unreleased version of surelabel wrote the file.
     """
     file = folder / "index.json"
     try:
@@ -161,13 +166,13 @@ def load_index_manifest(folder: Path) -> IndexManifest:
 def load_complete_index_manifest(folder: Path) -> IndexManifest:
     """Read ``index.json``, and open and check the files of all shards.
 
-    If another process replaces the index meanwhile, the new index is read.
+    If another process replaces the index at the same time, the new index is read.
 
     Args:
         folder: Folder of the index.
 
     Raises:
-        DataError: If a file is missing or damaged, or a newer version of the package wrote the
+        DataError: If a file is missing or damaged, or if a newer version of surelabel wrote the
             index.
     """
     manifest = load_index_manifest(folder)
@@ -206,8 +211,8 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
         raise ValueError("shards must be a list")
     if version > 1 and any(map(_is_entry_of_unreleased_version, entries)):
         raise DataError(
-            f"{folder} was written by an unreleased version of surelabel. Delete it, and build the "
-            "index again (`surelabel index`)."
+            f"{folder} must be an index of a released version of surelabel; got an unreleased "
+            "version. Delete the folder, and build the index again (`surelabel index`)."
         )
     shards = tuple(Shard.from_entry(folder, entry, version) for entry in entries)
     columns = [
@@ -258,7 +263,7 @@ def _is_string_list_in_index_manifest(value: Any) -> bool:
 
 
 def _is_absolute_path_in_index_manifest(value: Any) -> bool:
-    """Return whether a value is an absolute path of this or of another operating system."""
+    """Return whether a value is an absolute path of any operating system."""
     return isinstance(value, str) and (posixpath.isabs(value) or ntpath.isabs(value))
 
 
@@ -278,13 +283,13 @@ def check_index_manifest_folder(folder: Path) -> None:
         other_files = [folder]
     if other_files:
         raise DataError(
-            f"The folder of a new index must be new, empty or an older index; found "
+            f"The folder of a new index must be new, empty or an older index; got "
             f"{other_files[0]}. Choose another folder."
         )
 
 
 def next_shard_number_in_index_manifest(folder: Path) -> int:
-    """Return a new shard number, above the numbers of all shard files in the folder."""
+    """Return a new shard number, which is above the numbers of all shard files in a folder."""
     matches = [_INDEX_FILE_NAME.fullmatch(file.name) for file in _index_manifest_files(folder)]
     return 1 + max((int(match[1]) for match in matches if match and match[1]), default=-1)
 

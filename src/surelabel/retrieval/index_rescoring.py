@@ -1,4 +1,4 @@
-"""New log-odds of indexed images, computed from their stored image vectors or raw scores."""
+"""Compute new log-odds of indexed images from their stored image vectors or raw scores."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ BLOCK_ROWS = 1 << 14  # rows of raw scores that are calibrated at once
 
 @dataclass(frozen=True)
 class IndexScoring:
-    """Labels of an index, and the computation of their log-odds from image vectors.
+    """Labels of an index, and functions that compute their log-odds from image vectors or scores.
 
     Attributes:
         names: Label names, length c.
@@ -35,7 +35,7 @@ class IndexScoring:
             vectors, ``(n, d)``.
         calibrate: Function that returns the log-odds of raw scores, both ``(n, c)``, for an index
             without image vectors. If None, the raw scores of the index cannot be used.
-        recognizer: Name and labels of the recognizer. If None, they are not recorded.
+        recognizer: Name and labels of the recognizer. If None, no recognizer is recorded.
 
     Raises:
         InputError: If there is no label name, or a name is empty or occurs twice.

@@ -1,4 +1,4 @@
-"""Root folder of an index: image paths are stored relative to the root, so that it can be moved."""
+"""Define the root folder of an index, to which stored paths are relative, so that it can move."""
 
 import os
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class IndexRoot:
 
     Attributes:
         stored: Absolute path of the root when the index was written.
-        current: Absolute path of the root now. Images in ``stored`` are searched in ``current``.
+        current: Current absolute path of the root, which replaces ``stored`` in image paths.
     """
 
     stored: str
@@ -31,7 +31,7 @@ class IndexRoot:
 
     @classmethod
     def at(cls, folder: str) -> "IndexRoot":
-        """Return a root that was not moved; the argument is an absolute path."""
+        """Return a root that was not moved, from its absolute path."""
         return cls(folder, folder)
 
     def stored_path(self, path: str) -> str:
@@ -43,8 +43,8 @@ class IndexRoot:
         """Return the absolute path of an image.
 
         Args:
-            path: Stored path. The path of a file in ``stored`` can also be absolute, as in an index
-                of version 1.
+            path: Stored path. In an index of version 1, the path of a file in ``stored`` is
+                absolute.
 
         Raises:
             DataError: If the path is relative and leaves the root.
@@ -84,7 +84,7 @@ def common_index_root(paths: Iterable[str], default: str) -> str:
     Args:
         paths: Absolute paths of the images. URLs of object stores are not considered.
         default: Absolute path that is returned if there is no image, or if the images have no
-            common folder, as on two drives of Windows.
+            common folder, for example on two drives of Windows.
     """
     try:
         return os.path.commonpath({os.path.dirname(p) for p in paths if not is_object_url(p)})
@@ -93,7 +93,7 @@ def common_index_root(paths: Iterable[str], default: str) -> str:
 
 
 def default_index_root(folder: str | Path) -> str:
-    """Return the root of an index whose images have no common folder: the parent of the index."""
+    """Return the parent folder of an index, the root if the images have no common folder."""
     return os.path.dirname(os.path.abspath(folder))
 
 

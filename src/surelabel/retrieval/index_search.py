@@ -1,4 +1,4 @@
-"""Exact search of one or several indexes, whose results are merged as those of one index."""
+"""Search one or several indexes exactly, and merge the results like those of one index."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,25 +16,24 @@ from surelabel.retrieval.hits import Hit, HitList
 from surelabel.retrieval.image_overlap import PathHashes, hash_paths_of_index
 from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.label_table import RowNumbers
+from surelabel.retrieval.nearest_rows import (
+    NearestRows,
+    nearest_rows_of_shards,
+    select_nearest_rows,
+)
 from surelabel.retrieval.query import Query
 from surelabel.retrieval.query_encoding import QueryEncoder, SentenceScoring
 from surelabel.retrieval.query_resolution import resolve_query
 from surelabel.retrieval.query_terms import SentenceTerm
 from surelabel.retrieval.search_limits import FIRST_ROWS, SearchLimits
-from surelabel.retrieval.shard_search import (
-    NearestRows,
-    SearchStep,
-    ShardQuery,
-    nearest_rows_of_shards,
-    select_nearest_rows,
-)
+from surelabel.retrieval.shard_search import SearchStep, ShardQuery
 from surelabel.retrieval.shards import Shard
 from surelabel.storage.image_paths import absolute_image_path
 
 
 @dataclass(frozen=True)
 class IndexDescription:
-    """Description of an index, from which it is decided whether indexes can be searched as one.
+    """Description of an index, which is compared to check that indexes can be searched together.
 
     Attributes:
         folder: Folder of the index.
@@ -55,7 +54,7 @@ class IndexDescription:
 
 @dataclass(frozen=True)
 class IndexSearcher:
-    """Opened index, which returns its best rows, and the images of some rows.
+    """Opened index that returns the best rows of a search, and the images of given rows.
 
     Attributes:
         names: Label names, length c.
@@ -106,7 +105,7 @@ class IndexSearcher:
         scoring: SentenceScoring | None = None,
         nearest: NearestRows | None = None,
     ) -> list[Hit]:
-        """Return the images of some rows.
+        """Return the images of the given rows.
 
         Args:
             query: Query of the search.
@@ -170,11 +169,11 @@ class SearchableIndex(Protocol):
 
     @property
     def searcher(self) -> IndexSearcher:
-        """Object that searches the index as it is now."""
+        """Return the object that searches the current revision of the index."""
 
 
 def call_index_searchers(indexes: Sequence[SearchableIndex]) -> CallSearchers:
-    """Return a function that calls a method of the searcher of each index, one after the other.
+    """Return a function that calls a method of the searchers of all indexes, one after the other.
 
     Args:
         indexes: Opened indexes.
@@ -194,11 +193,11 @@ def search_merged_indexes(
     limits: SearchLimits,
     encoder: QueryEncoder | None = None,
 ) -> HitList:
-    """Return the best images of several indexes, as of one index with the rows of all, in order.
+    """Return the best images of several indexes, like a search of one index with all rows in order.
 
     Each index returns as many rows as the result can have, so that the merged result is exact. If
-    the number of images has no limit, ten times as many rows are ranked until the last rows exceed
-    another limit.
+    the number of images has no limit, the number of ranked rows is multiplied by ten until the last
+    rows violate another limit, or until all rows are ranked.
 
     Args:
         call: Function that calls a method of ``IndexSearcher`` for each index with its arguments,
@@ -206,11 +205,11 @@ def search_merged_indexes(
         row_counts: Number of rows of each index.
         query: Query of the search.
         limits: Limits of the number of images, of their probability and of their precision.
-        encoder: Recognizer of the indexes, for sentences, and examples that are not indexed.
+        encoder: Recognizer of the indexes, for sentences and for examples that are not indexed.
 
     Raises:
         UnknownName: If a label of the query is not in the indexes.
-        InputError: If the query needs an encoder, image vectors, or dates and sizes that are
+        InputError: If the query needs an encoder, image vectors, dates or sizes, and these are
             missing.
         DataError: If an index is damaged, or the same image is in two indexes.
     """
@@ -248,7 +247,7 @@ def plan_merged_search(
         row_counts: Number of rows of each index.
         query: Query of the search.
         k: Number of images that are ranked, >= 1.
-        encoder: Recognizer of the indexes, for sentences, and examples that are not indexed.
+        encoder: Recognizer of the indexes, for sentences and for examples that are not indexed.
     """
     scoring = score_sentences_of_query(query, encoder)
     nearest = _nearest_merged_rows(call, row_counts, query, encoder)
@@ -258,7 +257,7 @@ def plan_merged_search(
 
 
 def score_sentences_of_query(query: Query, encoder: QueryEncoder | None) -> SentenceScoring | None:
-    """Return the computation of the log-odds of the sentences of a query, or None without any.
+    """Return the scoring of the sentences of a query, or None if there is no sentence.
 
     Raises:
         InputError: If the query contains a sentence and there is no encoder.
@@ -268,8 +267,8 @@ def score_sentences_of_query(query: Query, encoder: QueryEncoder | None) -> Sent
         return None
     if encoder is None:
         raise InputError(
-            f"A sentence needs the recognizer of the index; got {sentences[0]} without one. Give "
-            "encoder=sl.query_encoder(index)."
+            f"A sentence needs the recognizer of the index; got {sentences[0]} without a "
+            "recognizer. Give encoder=sl.query_encoder(index)."
         )
     return encoder.score_sentences([sentence.text for sentence in sentences])
 
@@ -302,7 +301,7 @@ def _nearest_merged_rows(
 def _parts_of_indexes(
     row_counts: Sequence[int], nearest: NearestRows | None
 ) -> list[NearestRows | None]:
-    """Return the rows of each index to which a search is restricted."""
+    """Return, for each index, the rows to which a search is restricted."""
     starts = [*accumulate(row_counts, initial=0)]
     return [
         None if nearest is None else nearest.between(start, end) for start, end in pairwise(starts)
@@ -313,7 +312,8 @@ def check_merged_indexes(descriptions: Sequence[IndexDescription]) -> None:
     """Check that indexes have the same labels, and predictions of the same recognizer.
 
     Raises:
-        InputError: If there is no index, one is given twice, or one differs from the first one.
+        InputError: If no index is given, if an index is given twice, or if an index differs from
+        the first index.
     """
     if not descriptions:
         raise InputError(
@@ -323,7 +323,7 @@ def check_merged_indexes(descriptions: Sequence[IndexDescription]) -> None:
     for index in descriptions:
         if folders.count(index.folder) > 1:
             raise InputError(
-                f"Each index must be given once; got {index.folder} twice. Remove one of them."
+                f"Each index must be given once; got {index.folder} twice. Remove the repetition."
             )
         differences = {
             "label list": index.names != first.names,
@@ -334,13 +334,13 @@ def check_merged_indexes(descriptions: Sequence[IndexDescription]) -> None:
             if differs:
                 raise InputError(
                     f"Indexes that are searched together must have the same {what}; that of "
-                    f"{index.folder} differs from that of {first.folder}. Build it again with the "
-                    "same recognizer, or search it alone."
+                    f"{index.folder} differs from that of {first.folder}. Build {index.folder} "
+                    "again with the same recognizer, or search it alone."
                 )
 
 
 def check_merged_hit_paths(paths: Sequence[str]) -> None:
-    """Check that no image occurs twice in a result, because it is in two indexes.
+    """Check that no image occurs twice in a result because two indexes contain the image.
 
     Raises:
         DataError: If an image occurs twice.
@@ -349,8 +349,8 @@ def check_merged_hit_paths(paths: Sequence[str]) -> None:
     for path in paths:
         if path in seen:
             raise DataError(
-                f"Each image must be in one of the indexes; {path} is in two. Remove it from one "
-                "of them."
+                f"Each image must be in only one of the indexes; {path} is in two. Remove the "
+                "image from one index."
             )
         seen.add(path)
 

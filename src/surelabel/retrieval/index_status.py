@@ -1,4 +1,4 @@
-"""Comparison of an index with the files on disk: images that are new, changed or deleted."""
+"""Compare an index with the files on disk: find images that are new, changed or deleted."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

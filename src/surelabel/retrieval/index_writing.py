@@ -1,4 +1,4 @@
-"""Writing of the new rows of an index, and of the manifest that lists them."""
+"""Write new rows of an index, and the manifest that lists the shards."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -29,8 +29,8 @@ def write_index_update(
     Args:
         folder: Folder of the index, which is locked.
         manifest: Manifest before the update.
-        root: Root folder of the stored paths; the new manifest stores its current path.
-        shards: Shards of the index, with removed rows.
+        root: Root folder of the stored paths. The new manifest stores ``root.current``.
+        shards: Shards of the index, in which removed rows are marked.
         new_rows: New rows. If None, no rows are added.
         skipped: Reason for each image that could not be read, by absolute path.
 

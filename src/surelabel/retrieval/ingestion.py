@@ -1,4 +1,4 @@
-"""Conversion of predictions to index rows, with validation."""
+"""Validate predictions, and convert predictions to index rows."""
 
 from collections.abc import Sequence
 
@@ -88,8 +88,8 @@ def predictions_to_ingestion_rows(predictions: Predictions, root: IndexRoot) -> 
         root: Root folder of the stored paths.
 
     Raises:
-        InputError: If a logit is outside [-40, 40], a score is not finite, or a path occurs twice
-            or is not valid Unicode.
+        InputError: If a logit is outside [-40, 40], if a score is not finite, or if a path occurs
+            twice or is not valid Unicode.
     """
     logits = np.asarray(predictions.logits, dtype=np.float32)
     scores = np.asarray(predictions.scores, dtype=np.float32)
@@ -115,7 +115,8 @@ def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predicti
 
     Raises:
         NotFitted: If the predictions are not calibrated.
-        InputError: If model, calibration, names or feature width differ from those of the index.
+        InputError: If recognizer, calibration, names or feature width differ from those of the
+        index.
     """
     other = empty_manifest_for_ingestion(predictions, "")
     pairs = {
@@ -131,7 +132,7 @@ def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predicti
         if expected != actual:
             raise InputError(
                 f"All predictions of an index must come from one recognizer. The index "
-                f"has {quantity} {_abbreviate_ingestion_value(expected)}; the predictions have "
+                f"has {quantity} {_abbreviate_ingestion_value(expected)}; got "
                 f"{_abbreviate_ingestion_value(actual)}. Predict with the same recognizer, or "
                 f"build the index again (`surelabel index`)."
             )

@@ -1,14 +1,16 @@
-"""Encoding of the log-odds and raw scores of one label as sort keys, decided from the values.
+"""Encode the log-odds and raw scores of one label as sort keys, with one of four encodings.
 
-A calibrator computes the log-odds of a label from its raw score. Storing one of both is enough if
-the other follows from it, or has no effect on a search. There are four encodings:
+A calibrator computes the log-odds of a label from its raw score. The log-odds or the raw scores
+alone are stored if the other values follow from them, or have no effect on a search. The encoding
+depends on the values:
 
 - ``logits``: The keys are the log-odds, which are also the raw scores.
 - ``steps``: The keys are the raw scores. The log-odds are a nondecreasing step function of the raw
   score, such as that of isotonic regression, and the table of its steps is stored.
 - ``scores``: The keys are the log-odds, and the raw scores are also stored.
 - ``unscored``: The keys are the log-odds, and the raw scores are not stored. This encoding is for
-  many images of which few have equal log-odds, and almost equal raw scores: float32 rounds them.
+    many images, of which only few have equal log-odds. These images have almost equal raw scores,
+    whose log-odds float32 rounds to the same value.
 
 Images of equal log-odds are sorted by raw score, except with the encoding ``unscored``.
 """
@@ -25,14 +27,14 @@ from surelabel.retrieval.sort_keys import (
     sort_keys_of_floats,
 )
 
-MAX_STEPS = 1 << 16  # of the step table of one label
+MAX_STEPS = 1 << 16  # steps in the step table of one label
 SMALL_SHARD_ROWS = 1 << 16  # up to this number of rows, raw scores are always stored
 MAX_ROUNDED_SCORES = 64  # distinct raw scores whose log-odds float32 rounds to the same value
 
 
 @dataclass(frozen=True)
 class StepTable:
-    """Nondecreasing step function from raw scores to log-odds, of at least one step.
+    """Nondecreasing step function from raw scores to log-odds, with at least one step.
 
     Attributes:
         scores: Lowest raw score of each step, increasing, float32, ``(s,)``.
@@ -62,7 +64,7 @@ def describe_step_table_damage(steps: StepTable, lowest_score: np.float32) -> st
     """Return why a step table is invalid, as a clause, or None if it is valid.
 
     Args:
-        steps: Step table that was read from a file, of at least one step.
+        steps: Step table that was read from a file, with at least one step.
         lowest_score: Lowest raw score to which the table is applied.
 
     Example:
@@ -85,13 +87,14 @@ def describe_step_table_damage(steps: StepTable, lowest_score: np.float32) -> st
 
 @dataclass(frozen=True)
 class EncodedLabel:
-    """Values of one label as they are stored.
+    """Encoded values of one label.
 
     Attributes:
         keys: Sort keys of the log-odds, or of the raw scores if there is a step table, ``(n,)``.
-        steps: Step table from raw scores to log-odds. If the keys are the log-odds, it is None.
+        steps: Step table from raw scores to log-odds. If the keys are the log-odds, the value is
+            None.
         scores: Raw scores, ``(n,)``. If they are not stored separately, the value is None.
-        has_scores: Whether the raw scores can be read from what is stored.
+        has_scores: Whether the raw scores can be decoded.
     """
 
     keys: SortKeys
@@ -101,7 +104,7 @@ class EncodedLabel:
 
 
 def encode_label(logits: Floats32, scores: Floats32 | None) -> EncodedLabel:
-    """Return the smallest encoding of a label from which its values are read again.
+    """Return the smallest encoding that keeps the values of a label, or their effect on a search.
 
     Args:
         logits: Log-odds, finite, ``(n,)``.
@@ -128,7 +131,7 @@ def encode_label(logits: Floats32, scores: Floats32 | None) -> EncodedLabel:
 
 
 def _step_table_of_sorted_pairs(pairs: npt.NDArray[np.uint64]) -> StepTable | None:
-    """Return the step table of distinct or equal pairs, or None if there is no small one.
+    """Return the step table of pairs, or None if there is no table of at most ``MAX_STEPS`` steps.
 
     Args:
         pairs: Keys of the log-odds in the high 32 bits and of the raw scores in the low 32 bits,

@@ -1,10 +1,12 @@
-"""Log-odds of many images for several labels, as a search reads them."""
+"""Define the table of the log-odds of images and labels that a search reads."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from surelabel.retrieval.formula_probability import LogProbability, log_sigmoid
 
 RowNumbers = npt.NDArray[np.int64]
 LogitArray = npt.NDArray[np.float32]
@@ -19,11 +21,11 @@ class IndexLabelTable(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, including removed rows."""
+        """Return the number of rows, including removed rows."""
 
     @property
     def is_active(self) -> RowMask | None:
-        """True for rows that were not removed, ``(n,)``. If None, no row was removed."""
+        """Return a mask of the rows that were not removed, ``(n,)``, or None without removals."""
 
     def logits(self, column: int, rows: RowNumbers | slice) -> LogitArray:
         """Return the log-odds of some rows of a label."""
@@ -41,7 +43,15 @@ class IndexLabelTable(Protocol):
             sign: 1 or -1.
             lowest_logit: Threshold of the signed log-odds.
             rows: Rows of the mask.
-            out: Mask that is changed. Rows slightly below the threshold can remain.
+            out: Mask that is changed in place. Rows slightly below the threshold can remain.
+        """
+
+    def score_bounds(
+        self, column: int, sign: int, rows: RowNumbers, *, is_upper: bool
+    ) -> LogProbability:
+        """Return upper or lower bounds of the log probability of a literal for some rows.
+
+        The bounds are close to the log probabilities, and take less time to read.
         """
 
     def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
@@ -69,7 +79,7 @@ class FloatLabelTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, including removed rows."""
+        """Return the number of rows, including removed rows."""
         return int(self.values.shape[1])
 
     def logits(self, column: int, rows: RowNumbers | slice) -> LogitArray:
@@ -87,6 +97,12 @@ class FloatLabelTable:
         values = self.values[column, rows]
         limit = np.float32(sign * lowest_logit)
         out &= values >= limit if sign > 0 else values <= limit
+
+    def score_bounds(
+        self, column: int, sign: int, rows: RowNumbers, *, is_upper: bool
+    ) -> LogProbability:
+        """Return the log probability of a literal for some rows."""
+        return log_sigmoid(sign * self.values[column][rows])
 
     def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
         """Return ``count`` rows with the largest signed log-odds, in order."""

@@ -1,4 +1,4 @@
-"""Log probability and truth value of every literal in every annotated image, to rank queries.
+"""Compute log probability and truth value of each literal in each annotated image.
 
 A literal is a label with a sign: wanted or unwanted. A query is a tuple of literals, sorted by
 column. The score of an image is the float32 sum of the log probabilities in the order of the
@@ -35,12 +35,12 @@ class LiteralScores:
 
     @property
     def n_labels(self) -> int:
-        """Number of labels, ``c``."""
+        """Return the number of labels, ``c``."""
         return len(self.is_true[1])
 
     @property
     def n_images(self) -> int:
-        """Number of images, ``n``."""
+        """Return the number of images, ``n``."""
         return len(self.is_true[1].T)
 
     def query_scores(self, query: LiteralTuple) -> LogProbabilities:
@@ -61,7 +61,7 @@ class LiteralScores:
 def compute_literal_scores(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> LiteralScores:
-    """Compute log probabilities and truth values of the wanted and unwanted literal of each label.
+    """Compute log probabilities and truth values of both literals of each label.
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
@@ -84,7 +84,7 @@ def compute_literal_scores(
 def average_precision_of_literal_scores(scores: LogProbabilities, is_relevant: Flags) -> float:
     """Return the average precision of the image ranking of one query.
 
-    Images below the lowest-ranked relevant image are not sorted, because they have no effect.
+    Images below the lowest-ranked relevant image are not sorted, because their order has no effect.
     Images with equal scores share one threshold.
 
     Args:
@@ -92,7 +92,7 @@ def average_precision_of_literal_scores(scores: LogProbabilities, is_relevant: F
         is_relevant: True for relevant images, ``(n,)``. At least one image must be relevant.
 
     Returns:
-        Average precision in (0, 1], equal to ``metrics.average_precision``.
+        Average precision in (0, 1], equal to the result of ``metrics.average_precision``.
     """
     relevant_scores = np.sort(scores[is_relevant])
     ranked_scores = np.sort(scores[scores >= relevant_scores[0]])

@@ -1,4 +1,4 @@
-"""Several indexes that are searched as one, wherever they are."""
+"""Search several indexes as one index, in this process or in other processes."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,8 +26,8 @@ class MergedIndex:
         describe: Function that returns the descriptions of the indexes.
 
     Raises:
-        InputError: If there is no index, one is given twice, or labels, recognizer or calibration
-            differ.
+        InputError: If no index is given, if an index is given twice, or if labels, recognizer or
+            calibration differ.
         DataError: If an image is in two indexes.
     """
 
@@ -44,12 +44,12 @@ class MergedIndex:
 
     @property
     def names(self) -> list[str]:
-        """Label names of the indexes, length c."""
+        """Return the label names of the indexes, length c."""
         return list(self._describe()[0].names)
 
     @property
     def calibration(self) -> str:
-        """Description of the calibration of the log-odds."""
+        """Return the description of the calibration of the log-odds."""
         return self._describe()[0].calibration
 
     def search(
@@ -62,7 +62,7 @@ class MergedIndex:
         offset: int = 0,
         encoder: QueryEncoder | None = None,
     ) -> HitList:
-        """Return the images of all indexes that match a query, as ``Index.search`` of one index.
+        """Return the images of all indexes that match a query, like ``Index.search`` of one index.
 
         Args:
             query: Query such as ``"fork & (apple | pear) & !knife"``; see ``Index.search``.

@@ -1,4 +1,4 @@
-"""Near-duplicates in an index: exact search over all pairs of image vectors, block by block."""
+"""Find near-duplicates in an index by an exact search over all pairs of image vectors."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -25,9 +25,9 @@ ReadVectorBlocks = Callable[[], Iterator[HalfVectors]]  # blocks (b, d), in row 
 
 @dataclass(frozen=True)
 class DuplicateLimit:
-    """Cosine limit with its measured false-positive rate, on pairs of different images.
+    """Cosine limit with its false-positive rate, measured on pairs of different images.
 
-    The limit was selected on other images than those of the counts.
+    The limit was selected on images that were not used for the counts.
 
     Attributes:
         target_rate: False-positive rate for which the limit was selected.
@@ -47,7 +47,7 @@ class DuplicateLimit:
 
     @property
     def false_positive_rate(self) -> float:
-        """Measured share of the pairs of different images that the limit reports."""
+        """Return the measured share of the pairs of different images that the limit reports."""
         return self.n_reported / self.n_pairs
 
 
@@ -64,8 +64,9 @@ class MeasuredDuplicateLimits:
     limits: tuple[DuplicateLimit, ...]
 
 
-# Limits by the fingerprint of the encoder, so that other weights of the same name have none.
-# Measured by benchmarks/duplicates.py on all pairs of 10,000 scenes; see docs/duplicates.md.
+# Limits by the fingerprint of the encoder, because they do not apply to other weights of the
+# encoder. Measured by benchmarks/duplicates.py on all pairs of 10,000 scenes; see
+# docs/duplicates.md.
 _N_SCENE_PAIRS = 49_995_000
 MEASURED_DUPLICATE_LIMITS = {
     "fe315ae1b6406310": MeasuredDuplicateLimits(
@@ -106,15 +107,15 @@ class DuplicatePair:
 
 @dataclass(frozen=True)
 class DuplicateGroup:
-    """Connected images: each is an exact duplicate or a near-duplicate of another one.
+    """Group of images, each an exact duplicate or a near-duplicate of another image of the group.
 
-    Two images of a group can be less similar than the limit, if other images connect them.
+    Two images of a group can be less similar than the limit if other images connect them.
 
     Attributes:
         paths: Absolute paths of two or more images, in row order.
         exact: Paths of images with equal content, in lists of two or more images.
         pairs: Near-duplicates, by decreasing cosine. Of images with equal content, only the first
-            one is compared.
+            image is compared.
     """
 
     paths: tuple[str, ...]
@@ -133,7 +134,7 @@ class DuplicateSearch:
         limit: Highest measured limit that is not above ``min_cosine``; its false-positive rate is
             an upper bound. If there is no such limit, the value is None.
         n_images: Number of images of the index.
-        n_compared_images: Number of images that were compared, one for each content.
+        n_compared_images: Number of compared images; of images with equal content, only one.
         n_zero_vectors: Number of images that were not compared because their vector is zero.
         n_reported_pairs: Number of compared pairs with at least ``min_cosine``.
     """
@@ -149,15 +150,15 @@ class DuplicateSearch:
 
     @property
     def n_compared_pairs(self) -> int:
-        """Number of all pairs of compared images."""
+        """Return the number of all pairs of compared images."""
         return math.comb(self.n_compared_images, 2)
 
     @property
     def share_of_pairs(self) -> float:
-        """Reported share of all compared pairs, in [0, 1]; 0 if no pair was compared.
+        """Return the reported share of all compared pairs, in [0, 1], or 0 without compared pairs.
 
-        It is at least the false-positive rate in this index, provided that the search reports
-        near-duplicates at least as often as other pairs.
+        The share is at least the false-positive rate in this index, provided that the search
+        reports near-duplicates at least as often as other pairs.
         """
         return self.n_reported_pairs / max(self.n_compared_pairs, 1)
 
@@ -192,7 +193,7 @@ def find_duplicates(
     max_pairs: int = DEFAULT_MAX_PAIRS,
     progress: Progress | None = None,
 ) -> DuplicateSearch:
-    """Return the groups of exact duplicates and near-duplicates of an index, by exact search.
+    """Find the groups of exact duplicates and near-duplicates of an index, by exact search.
 
     Images with equal content hash are exact duplicates. Images with different content are
     near-duplicates if the cosine of their image vectors is at least ``min_cosine``. The groups are
@@ -203,11 +204,11 @@ def find_duplicates(
 
     Args:
         index: Index of two or more images with image vectors.
-        min_cosine: Lowest cosine of a near-duplicate, in (0, 1]. If None, it is the lowest limit
-            that was measured for ``false_positive_rate``.
+        min_cosine: Lowest cosine of a near-duplicate, in (0, 1]. If None, the lowest limit that was
+            measured for ``false_positive_rate``.
         false_positive_rate: Share of the pairs of different images that is reported, in (0, 1). If
-            None, and ``min_cosine`` is None, it is 1e-6. It was measured on generated scenes, for
-            ``tiny-vit`` and ``tiny-rn``; other encoders need ``min_cosine``.
+            this share and ``min_cosine`` are None, 1e-6. The rates were measured on generated
+            scenes for ``tiny-vit`` and ``tiny-rn``; other encoders require ``min_cosine``.
         max_pairs: Maximum number of reported pairs, >= 1.
         progress: Function called with the number of compared pairs and the number of all pairs.
 
@@ -215,9 +216,10 @@ def find_duplicates(
         Groups of duplicates, with the limit and its measured false-positive rate.
 
     Raises:
-        InputError: If the index has fewer than two images or no image vectors, an argument is out
-            of range, both ``min_cosine`` and ``false_positive_rate`` are given, no limit was
-            measured for the encoder or the rate, or more than ``max_pairs`` pairs are found.
+        InputError: If the index has fewer than two images or no image vectors, or if an argument is
+            out of range. Also if both ``min_cosine`` and ``false_positive_rate`` are given, or if
+            no limit was measured for the encoder or the rate. Also if more than ``max_pairs`` pairs
+            are found.
         DataError: If the image vectors are damaged or not finite.
 
     Example:
@@ -239,7 +241,10 @@ def find_duplicates(
     """
     _check_duplicate_index(index)
     if not isinstance(max_pairs, int | np.integer) or max_pairs < 1:
-        raise InputError(f"max_pairs must be a whole number of at least 1; got {max_pairs}.")
+        raise InputError(
+            f"max_pairs must be a whole number of at least 1; got {max_pairs}. Give the maximum "
+            "number of reported pairs."
+        )
     encoder, limit = _select_duplicate_limit(index, min_cosine, false_positive_rate)
     if min_cosine is None:
         assert limit is not None  # the limit of the rate
@@ -272,7 +277,7 @@ def _check_duplicate_index(index: Index) -> None:
     """Check that an index has two or more images, and image vectors.
 
     Raises:
-        InputError: If there are fewer images, or no image vectors.
+        InputError: If the index has fewer than two images, or no image vectors.
     """
     if len(index) < 2:
         raise InputError(
@@ -296,10 +301,13 @@ def _select_duplicate_limit(
     """
     if min_cosine is not None and false_positive_rate is not None:
         raise InputError(
-            "Give either min_cosine or false_positive_rate; got both. The rate selects the cosine."
+            "Only one of min_cosine and false_positive_rate can be given; got both. Remove one."
         )
-    if min_cosine is not None and not 0 < min_cosine <= 1:  # NaN compares as False
-        raise InputError(f"min_cosine must be above 0 and at most 1; got {min_cosine}.")
+    if min_cosine is not None and not 0 < min_cosine <= 1:  # comparisons with NaN are False
+        raise InputError(
+            f"min_cosine must be above 0 and at most 1; got {min_cosine}. Give a cosine such as "
+            "0.95."
+        )
     if false_positive_rate is not None and not 0 < false_positive_rate < 1:
         raise InputError(
             f"false_positive_rate must be between 0 and 1; got {false_positive_rate}. Give a rate "
@@ -314,7 +322,7 @@ def _select_duplicate_limit(
     if measured is None:
         raise InputError(
             f"No false-positive rate was measured for the encoder of {index.folder}. Give a "
-            "cosine limit as min_cosine, such as 0.95, and compare the reported images."
+            "cosine limit as min_cosine, such as 0.95, and check the reported images."
         )
     rate = DEFAULT_FALSE_POSITIVE_RATE if false_positive_rate is None else false_positive_rate
     for limit in measured.limits:
@@ -328,9 +336,9 @@ def _select_duplicate_limit(
 
 
 def _first_rows_of_contents(hashes: Sequence[str | None]) -> npt.NDArray[np.int64]:
-    """Return, for each row, the first row with the same content hash, ``(n,)``.
+    """Return the first row with the content hash of each row, ``(n,)``.
 
-    A row without a hash is the only row of its content.
+    A row without a hash is its own first row.
     """
     first_row_of_hash: dict[str, int] = {}
     first_rows = (
@@ -396,23 +404,23 @@ def find_similar_rows(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Return all pairs of rows whose cosine is at least a limit, and their cosines.
 
-    The cosines of all pairs are computed in float32. A pair whose cosine is at least the limit
-    minus the bound of the rounding error is computed again in float64, which decides. Therefore the
-    result does not depend on the sizes of the blocks.
+    The cosines of all pairs are computed in float32. If a cosine is at least the limit minus the
+    bound of the rounding error, it is computed again in float64 and compared with the limit.
+    Therefore, the result does not depend on the sizes of the blocks.
 
-    The vectors are read once for each block, so that two blocks are in memory.
+    All vectors are read again for each block, so that only two blocks are in memory at once.
 
     Args:
         read_blocks: Function that yields the vectors of n rows in blocks ``(b, d)``, in row order.
         squared_norms: Squared norm of each vector, ``(n,)``.
-        is_compared: Mask of the rows that are compared, ``(n,)``; their norms are above 0.
+        is_compared: Mask of the rows that are compared, ``(n,)``, with norms above 0.
         min_cosine: Lowest cosine of a pair, in (0, 1].
         max_pairs: Maximum number of pairs, >= 1.
         progress: Function called with the number of compared pairs and the number of all pairs.
 
     Returns:
-        Rows of the pairs ``(k, 2)``, the smaller row first, sorted by the first and then by the
-        second row; and their cosines ``(k,)``.
+        Rows of the pairs, ``(k, 2)``, and their cosines, ``(k,)``. In each pair, the smaller row is
+        first. The pairs are sorted by the first row, then by the second row.
 
     Raises:
         InputError: If more than ``max_pairs`` pairs are found.
@@ -450,7 +458,7 @@ def _pairs_of_blocks(
     squared_norms: npt.NDArray[np.float64],
     is_compared: npt.NDArray[np.bool_],
 ) -> Iterator[tuple[_VectorBlock, _VectorBlock]]:
-    """Yield each block with itself and with each later block; all vectors are read for each one."""
+    """Yield each block with itself and with each later block; read all vectors for each block."""
     first_number, n_blocks = 0, 1  # the number of blocks is known after the first pass
     while first_number < n_blocks:
         first, start = None, 0

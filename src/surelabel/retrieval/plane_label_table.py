@@ -1,4 +1,4 @@
-"""Log-odds of the labels of a shard, read from the two planes of their sort keys."""
+"""Read the log-odds of the labels of a shard from the two planes of their sort keys."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -7,15 +7,17 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.retrieval.formula_probability import LogProbability, log_sigmoid
 from surelabel.retrieval.label_encoding import StepTable
 from surelabel.retrieval.label_table import RowMask, RowNumbers
+from surelabel.retrieval.score_bounds import bounds_of_high_plane
 from surelabel.retrieval.shard_files import ShardFiles
 from surelabel.retrieval.sort_keys import (
     Floats32,
     SortKeys,
     floats_of_sort_keys,
     join_key_planes,
-    sort_keys_of_floats,
+    sort_key_of_float,
 )
 
 
@@ -23,8 +25,8 @@ from surelabel.retrieval.sort_keys import (
 class PlaneLabelTable:
     """Label table of a shard of index version 2; see ``IndexLabelTable``.
 
-    A scan for a threshold reads the high plane only, so it also selects rows whose key has the high
-    half of the threshold.
+    A scan for a threshold reads only the high plane. Therefore, it also selects rows below the
+    threshold whose key has the same high 16 bits as the threshold.
 
     Attributes:
         files: Files of the shard.
@@ -36,7 +38,7 @@ class PlaneLabelTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, including removed rows."""
+        """Return the number of rows, including removed rows."""
         return self.files.layout.n_rows
 
     def logits(self, column: int, rows: RowNumbers | slice) -> Floats32:
@@ -46,7 +48,7 @@ class PlaneLabelTable:
         return values if steps is None else steps.logits_of_scores(values)
 
     def tie_values(self, column: int, rows: RowNumbers | slice) -> Floats32:
-        """Return the raw scores of some rows of a label, or its log-odds without raw scores."""
+        """Return the raw scores of some rows of a label, or the log-odds without raw scores."""
         scores = self.files.score_line(column)
         return floats_of_sort_keys(self._keys(column, rows)) if scores is None else scores[rows]
 
@@ -70,14 +72,32 @@ class PlaneLabelTable:
             sign: 1 for the log-odds, -1 for the negated log-odds.
             lowest_logit: Threshold of the signed log-odds.
             rows: Rows of the mask.
-            out: Mask that is changed. Some rows that are slightly below the threshold remain.
+            out: Mask that is changed in place. Rows slightly below the threshold can remain.
         """
         high = self.files.arrays["high"][column, rows]
         limit = np.uint16(max(self._key_limit(column, sign, lowest_logit), 0) >> 16)
         out &= high >= limit if sign > 0 else high <= limit
 
+    def score_bounds(
+        self, column: int, sign: int, rows: RowNumbers, *, is_upper: bool
+    ) -> LogProbability:
+        """Return bounds of the log probability of a literal for some rows.
+
+        The bounds are read from the high plane. If the label has a step table, they are exact.
+
+        Args:
+            column: Column of the label.
+            sign: 1 or -1.
+            rows: Row numbers.
+            is_upper: Whether upper or lower bounds are returned.
+        """
+        if self._steps(column) is not None:
+            return log_sigmoid(sign * self.logits(column, rows))
+        high = self.files.arrays["high"][column].take(rows)
+        return bounds_of_high_plane(high, sign, is_upper=is_upper)
+
     def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
-        """Return the rows with the largest signed log-odds among those that are stored in order.
+        """Return the rows with the largest signed log-odds, from the rows that are stored in order.
 
         Args:
             column: Column of the label.
@@ -104,14 +124,14 @@ class PlaneLabelTable:
         return count if count < len(rows) or count == self.n_rows else None
 
     def _keys(self, column: int, rows: RowNumbers | slice) -> SortKeys:
-        arrays = self.files.arrays
-        return join_key_planes(arrays["high"][column, rows], arrays["low"][column, rows])
+        high, low = (self.files.arrays[name][column] for name in ("high", "low"))
+        return join_key_planes(high[rows], low[rows])
 
     def _ordered_rows(self, column: int, sign: int) -> npt.NDArray[np.int32]:
-        """Return the rows of a label that are stored in order, for a sign.
+        """Return the stored order of the rows of a label, for a sign.
 
         Raises:
-            DataError: If a row number is out of range, so the file is damaged.
+            DataError: If a row number is out of range because the file is damaged.
         """
         name = "first" if sign > 0 else "last"
         rows: npt.NDArray[np.int32] = self.files.arrays[name][column]
@@ -123,16 +143,16 @@ class PlaneLabelTable:
         return rows
 
     def _key_limit(self, column: int, sign: int, lowest_logit: float) -> int:
-        """Return the lowest key that reaches a threshold, or the highest one if the sign is -1.
+        """Return the lowest key that reaches a threshold, or the highest such key for the sign -1.
 
         If no key reaches the threshold, the limit can be -1.
         """
         limit, steps = _nearest_reaching_float(sign, lowest_logit), self._steps(column)
         if steps is None:
-            return int(sort_keys_of_floats(limit))
+            return sort_key_of_float(limit)
         if sign > 0:
-            return int(sort_keys_of_floats(steps.lowest_score(limit)))
-        return int(sort_keys_of_floats(steps.score_above(limit))) - 1
+            return sort_key_of_float(steps.lowest_score(limit))
+        return sort_key_of_float(steps.score_above(limit)) - 1
 
     def _steps(self, column: int) -> StepTable | None:
         if column not in self._step_tables:
@@ -141,12 +161,12 @@ class PlaneLabelTable:
 
     @cached_property
     def _checked_orders(self) -> set[tuple[str, int]]:
-        """Arrays and columns whose row numbers were checked."""
+        """Return the arrays and columns whose row numbers were checked."""
         return set()
 
     @cached_property
     def _step_tables(self) -> dict[int, StepTable | None]:
-        """Step tables that were read, by column."""
+        """Return the step tables that were read, by column."""
         return {}
 
 

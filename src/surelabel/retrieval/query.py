@@ -1,4 +1,4 @@
-r"""Query language: ``(fork | spoon) & !knife & date>=2024``.
+r"""Parse queries in the query language, such as ``(fork | spoon) & !knife & date>=2024``.
 
     query       = conjunction { "|" conjunction }
     conjunction = operand { ("&" | "and") operand }
@@ -9,17 +9,17 @@ r"""Query language: ``(fork | spoon) & !knife & date>=2024``.
     label       = words | quoted
     quoted      = words in double quotes, in which a quote is doubled
 
-Here { } encloses a part that may be repeated or omitted, and [ ] encloses an optional part.
+Here { } encloses a part that can be repeated or omitted, and [ ] encloses an optional part.
 
 ``!`` binds more tightly than ``&``, and ``&`` more tightly than ``|``. ``and`` and ``not`` are
-operators in any case; ``or`` is a part of a label. A label may contain spaces without quotes, as in
-``hot dog & !coffee``. A label that contains one of ``& | ! ( ) < > ~ : "`` or an operator word is
-written in quotes. A pattern and a path that contain spaces, ``& | ( )`` or a quote are also written
-in quotes.
+operators, whose case is ignored; ``or`` is part of a label. A label can contain spaces without
+quotes, as in ``hot dog & !coffee``. A label that contains one of ``& | ! ( ) < > ~ : "`` or an
+operator word is written in quotes. A pattern or a path that contains spaces, ``& | ( )`` or a quote
+is also written in quotes.
 
-``dog>0.8`` filters images whose probability of *dog* is at least 0.8, and *dog* is then a wanted
-label; ``dog<0.8`` only filters. ``like:`` restricts the whole search, so it is a term of the
-outermost conjunction.
+``dog>0.8`` selects images whose probability of *dog* is at least 0.8, and makes *dog* a wanted
+label; ``dog<0.8`` only selects images with a lower probability. ``like:`` restricts the whole
+search, and is therefore only allowed in the outermost conjunction.
 """
 
 import re
@@ -62,9 +62,9 @@ from surelabel.retrieval.query_terms import (
 )
 
 MAX_QUERY_LENGTH = 10_000  # characters; limits the parsing time of untrusted queries
-MAX_NESTING = 50  # parentheses and negations inside each other
-MAX_SENTENCES = 12  # distinct sentences, which are scored for all images
-MAX_FILTERS = 12  # distinct filters, of which all combinations can occur
+MAX_NESTING = 50  # nested parentheses and negations
+MAX_SENTENCES = 12  # distinct sentences, because each sentence is scored for all images
+MAX_FILTERS = 12  # distinct filters, because all combinations of their values can occur
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+)
@@ -88,8 +88,8 @@ class QueryToken(NamedTuple):
     """Token of a query.
 
     Attributes:
-        kind: Operator, ``end``, ``word``, ``quoted``, ``comparison``, or the part before the colon
-            or the comparison of a filter.
+        kind: Operator, ``end``, ``word``, ``quoted`` or ``comparison``. For a filter, its name,
+            such as ``path``, ``like`` or ``date``.
         text: Text or value of the token.
         start: Position of the first character.
         extra: Comparison of a file filter, or the number of images of ``like:``.
@@ -110,11 +110,11 @@ class Query:
             ``filters``.
         terms: Distinct labels and sentences in the order of their first occurrence.
         filters: Distinct filters in the order of their first occurrence.
-        like: Example to which the images of the result are similar, or None.
+        like: Example, to which the result is restricted to similar images, or None.
 
     Raises:
-        InputError: If a label is repeated and there are more than 12 labels and sentences, there
-            are more than 12 filters or sentences, or there is neither a term nor a filter.
+        InputError: If a label is repeated and there are more than 12 labels and sentences. Also if
+            there are more than 12 filters or sentences, or neither a term nor a filter.
     """
 
     formula: Formula
@@ -125,8 +125,8 @@ class Query:
     def __post_init__(self) -> None:
         if not self.terms and not self.filters and self.like is None:
             raise InputError(
-                "A query must contain at least one label, as in: fork & !knife; got no label. "
-                "Add a label."
+                "A query must contain at least one term; got none. Add a label, as in "
+                "fork & !knife."
             )
         if len(self.filters) > MAX_FILTERS:
             raise InputError(
@@ -143,7 +143,7 @@ class Query:
 
     @classmethod
     def of_labels(cls, wanted: Sequence[str], unwanted: Sequence[str] = ()) -> "Query":
-        """Return the query for images in which labels are positive and other labels are negative.
+        """Return the query for images with positive wanted labels and negative unwanted labels.
 
         Args:
             wanted: Names of the labels that must be positive.
@@ -171,7 +171,7 @@ class Query:
 
     @property
     def signed_terms(self) -> list[tuple[QueryTerm, int]]:
-        """Terms with their signs: first those with 1 or 0 (both signs), then those with -1."""
+        """Return the terms with their signs: signs 1 and 0 (both signs) first, then -1."""
         signs = polarities_of_formula(self.formula)
         order = sorted(signs, key=lambda number: signs[number] < 0)
         return [(self.terms[number], signs[number]) for number in order]
@@ -207,8 +207,8 @@ def format_formula(
         formula: Formula.
         terms: Labels and sentences in the query language, by column.
         filters: Filters in the query language, by number.
-        implied: Number of each threshold such as ``dog>0.8``, and column of its label, which is not
-            repeated after the threshold.
+        implied: Number of each threshold such as ``dog>0.8``, and column of its label. The label is
+            not repeated after the threshold.
 
     Example:
         >>> either = make_disjunction([LabelLiteral(0, 1), LabelLiteral(1, -1)])
@@ -248,7 +248,7 @@ def _is_probability(text: str) -> bool:
 
 
 def parse(text: str) -> Query:
-    """Parse a query.
+    """Parse the text of a query.
 
     Args:
         text: Query such as ``fork & (apple | pear) & !knife``.
@@ -258,9 +258,9 @@ def parse(text: str) -> Query:
 
     Raises:
         QuerySyntaxError: If the text violates the grammar or is too deeply nested. The message
-            points at the character.
-        InputError: If the text is empty or too long, has more than 12 filters or sentences, or
-            repeats a label among more than 12 labels or 100 terms.
+            states the position of the error.
+        InputError: If the text is empty or too long, or contains more than 12 filters or sentences.
+            Also if a label is repeated, and there are more than 12 labels or 100 terms.
 
     Example:
         >>> print(parse("hot dog & !(coffee | tea)"))
@@ -270,8 +270,8 @@ def parse(text: str) -> Query:
     """
     if len(text) > MAX_QUERY_LENGTH:
         raise InputError(
-            f"A query must have at most {MAX_QUERY_LENGTH:,} characters; got {len(text):,}. Use "
-            f"fewer labels."
+            f"A query must have at most {MAX_QUERY_LENGTH:,} characters; got {len(text):,}. "
+            "Shorten the query."
         )
     if not text.strip():
         return Query(TRUE)
@@ -290,7 +290,7 @@ def check_repeated_labels(formula: Formula) -> None:
     if len(counts) > MAX_EXPANDED_LABELS:
         raise InputError(
             f"A query in which a label is repeated must have at most {MAX_EXPANDED_LABELS} labels; "
-            f"got {len(counts)}. Use each label once, or fewer labels."
+            f"got {len(counts)}. Use each label only once, or use fewer labels."
         )
     if counts.total() > MAX_EXPANDED_LITERALS:
         raise InputError(
@@ -300,7 +300,7 @@ def check_repeated_labels(formula: Formula) -> None:
 
 
 class _QueryParser:
-    """Recursive descent parser; the number of nested calls is limited."""
+    """Recursive descent parser of a query, with a limited number of nested calls."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -353,9 +353,9 @@ class _QueryParser:
         if token.kind in ("!", "(") and depth == MAX_NESTING:
             self._fail(
                 token.start,
-                f"A query must have at most {MAX_NESTING} parentheses and negations inside each "
-                "other; got more",
-                "Use fewer.",
+                f"A query must have at most {MAX_NESTING} nested parentheses and negations; got "
+                "more",
+                "Remove parentheses or negations.",
             )
         if token.kind == "!":
             return negate_formula(self._operand(depth + 1, is_negated=True))
@@ -405,7 +405,7 @@ class _QueryParser:
             self._fail(
                 label.start,
                 f"A threshold cannot be negated; got ! with {threshold}",
-                f"Write {opposite} without !, which filters the other images.",
+                f"Write {opposite} without !, which selects the other images.",
             )
         literal = FilterLiteral(_number_in(self._filters, threshold))
         if not is_minimum:
@@ -452,7 +452,7 @@ class _QueryParser:
         return TRUE
 
     def _query_tokens(self) -> Iterator[QueryToken]:
-        """Yield the tokens of the text; a character that starts no token is an error."""
+        """Yield the tokens of the text, or raise an error at a character that starts no token."""
         position = 0
         while position < len(self._text):
             match = _TOKEN.match(self._text, position)
@@ -508,7 +508,7 @@ class _QueryParser:
         self._fail(
             token.start,
             "Two terms must be separated by & or |; the operator is missing",
-            "Insert it." + self._quoted_label(token.start),
+            "Insert & or |." + self._quoted_label(token.start),
         )
 
     def _fail_like(self, position: int) -> NoReturn:
@@ -519,7 +519,7 @@ class _QueryParser:
         )
 
     def _fail(self, position: int, reason: str, advice: str) -> NoReturn:
-        """Raise QuerySyntaxError with an excerpt of the query around a character."""
+        """Raise QuerySyntaxError with an excerpt of the query around a position."""
         first = max(position - 40, 0)
         excerpt = self._text[first : position + 40]
         printable = "".join(letter if letter.isprintable() else " " for letter in excerpt)
@@ -527,7 +527,7 @@ class _QueryParser:
         raise QuerySyntaxError(reason, position, printable, position - first)
 
     def _quoted_label(self, position: int) -> str:
-        """Return advice to write the label around a position in quotes, if it is a label."""
+        """Return advice to quote the label around a position, or an empty text without a label."""
         ends = [match.span() for match in _TERM_OF_VERSION_1.finditer(self._text)]
         start = max((end for _, end in ends if end <= position), default=0)
         stop = min((begin for begin, _ in ends if begin >= position), default=len(self._text))
@@ -539,7 +539,7 @@ class _QueryParser:
 
 
 def _join_label_words(tokens: Iterator[QueryToken]) -> Iterator[QueryToken]:
-    """Yield the tokens with adjacent words joined to one label."""
+    """Yield the tokens, with adjacent words joined to one label."""
     words: list[QueryToken] = []
     for token in tokens:
         if token.kind == "word":
@@ -558,5 +558,5 @@ def _joined_words(words: Sequence[QueryToken]) -> QueryToken:
 
 
 def _number_in(items: dict[_Item, int], item: _Item) -> int:
-    """Return the number of an item, to which it is added if it is missing."""
+    """Return the number of an item in ``items``; add the item if it is missing."""
     return items.setdefault(item, len(items))

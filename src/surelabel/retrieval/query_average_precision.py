@@ -1,4 +1,4 @@
-"""Mean average precision of queries by query shape, by query length and over all queries."""
+"""Average the precision of queries by query shape, by query length and over all queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class LengthPrecision:
     Attributes:
         length: Number of labels in each query.
         mean: Mean average precision of the queries that at least one image matches, in [0, 1]. All
-            queries have equal weights. If there are no such queries, the mean is NaN.
+            queries have equal weights. If no image matches any query, the mean is NaN.
         standard_error: Standard error of ``mean``. If all queries were evaluated, the value is 0.
             If no query is fulfilled, the value is NaN.
     """
@@ -83,12 +83,12 @@ class QueryAveragePrecision:
 
     @property
     def per_length(self) -> dict[int, float]:
-        """Mean average precision by query length."""
+        """Return the mean average precision by query length."""
         return {point.length: point.mean for point in self.curve}
 
     @property
     def queries(self) -> dict[int, int]:
-        """Number of evaluated queries by query length."""
+        """Return the number of evaluated queries by query length."""
         return {
             point.length: sum(shape.evaluated for shape in self._shapes_of(point.length))
             for point in self.curve
@@ -96,7 +96,7 @@ class QueryAveragePrecision:
 
     @property
     def skipped(self) -> dict[int, int]:
-        """Number of queries that no image matches, by query length.
+        """Return the number of queries that no image matches, by query length.
 
         If the queries of a length are sampled, the number is an estimate.
         """
@@ -133,8 +133,8 @@ def query_average_precision_of_shapes(
 def _mean_query_average_precision(shapes: Sequence[ShapePrecision]) -> tuple[float, float]:
     """Return the mean average precision over several shapes, and the standard error of the mean.
 
-    Shapes are weighted by their number of fulfilled queries. The standard error includes the error
-    of this number if queries were sampled.
+    Shapes are weighted by their number of fulfilled queries. If queries were sampled, the standard
+    error includes the error of these weights.
     """
     shapes = [shape for shape in shapes if shape.evaluated]
     if not shapes:

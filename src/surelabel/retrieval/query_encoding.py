@@ -1,4 +1,4 @@
-"""What a search needs from the recognizer of an index: log-odds of sentences, and image vectors."""
+"""Define the interface of the recognizer for a search: log-odds of sentences, image vectors."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -21,7 +21,7 @@ class QueryEncoder(Protocol):
     """Recognizer of an index, for the sentences and the example of a query."""
 
     def score_sentences(self, sentences: Sequence[str]) -> SentenceScoring:
-        """Return the computation of the log-odds of sentences."""
+        """Return the object that computes the log-odds of sentences."""
 
     def encode_example(self, path: str) -> npt.NDArray[np.float32]:
         """Return the vector of an image file, ``(d,)``."""

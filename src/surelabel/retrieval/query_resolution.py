@@ -1,9 +1,10 @@
-"""Labels of a query as columns of an index."""
+"""Resolve the labels of a query to columns of an index."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from unicodedata import normalize
 
 from surelabel.counts import format_count
@@ -42,10 +43,10 @@ class ResolvedQuery:
     """Query whose labels are columns of an index.
 
     Attributes:
-        formula: Formula of columns. A column of the number of labels or more is a sentence.
-        filters: Filters of the formula, by number; thresholds have the column of their label.
-        titles: Name of each label, or text of each sentence in the query language, by column: first
-            wanted terms, then unwanted ones.
+        formula: Formula of columns. Columns from c on, for an index of c labels, are sentences.
+        filters: Filters of the formula, by number. Thresholds contain the column of their label.
+        titles: Name of each label, or text of each sentence in the query language, by column.
+            Wanted terms are first.
         sentences: Sentences of the query.
     """
 
@@ -56,16 +57,17 @@ class ResolvedQuery:
 
     @property
     def columns(self) -> list[int]:
-        """Columns of labels and sentences that a search reads."""
+        """Return the columns of labels and sentences that a search reads."""
         bounds = [item.column for item in self.filters if isinstance(item, LabelBound)]
         return list(dict.fromkeys([*self.titles, *bounds]))
 
 
 def resolve_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
-    """Return a query whose labels are columns.
+    """Return a query whose labels are columns of an index.
 
-    A label of the query is searched in ``names`` without changes, then after Unicode normalization
-    (NFC), then ignoring case and marks of the writing direction if only one name matches.
+    A label of the query is first compared with ``names`` without changes, then after Unicode
+    normalization (NFC). Then case and marks of the writing direction are ignored, if only one name
+    matches.
 
     Args:
         query: Query.
@@ -93,8 +95,8 @@ def resolve_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
         columns.append(column)
     if len(set(columns)) < len(columns) or len(set(titles.values())) < len(titles):
         raise InputError(
-            f"Labels of a query must be distinct; two terms of [{query}] are the same label. Write "
-            "the label in one way."
+            f"Labels of a query must be distinct; two terms of [{query}] are the same label. Use "
+            "the same spelling for both."
         )
     filters = tuple(
         LabelBound(lookup.column_of(item.name), item.bound, item.is_minimum)
@@ -113,7 +115,7 @@ def resolve_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
 
 
 def resolve_label_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
-    """Return a query of labels only, whose labels are columns; see `resolve_query`.
+    """Return a query whose labels are columns, and that contains only labels; see `resolve_query`.
 
     Raises:
         UnknownName: If a label is not in ``names``.
@@ -132,17 +134,19 @@ def resolve_label_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
 
 
 class _LabelLookup:
-    """Columns of labels by their spelling."""
+    """Look-up table of the columns of labels by their spelling."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
         self._columns = {normalize("NFC", name): column for column, name in enumerate(names)}
         self._columns |= {name: column for column, name in enumerate(names)}
-        comparable = [_comparable_query_label(name) for name in names]
+
+    @cached_property
+    def _comparable(self) -> dict[str, int]:
+        """Return columns by the spelling without case and marks, if only one label has it."""
+        comparable = [_comparable_query_label(name) for name in self._names]
         counts = Counter(comparable)
-        self._comparable = {
-            name: column for column, name in enumerate(comparable) if counts[name] == 1
-        }
+        return {name: column for column, name in enumerate(comparable) if counts[name] == 1}
 
     def column_of(self, name: str) -> int:
         """Return the column of a label, or raise UnknownName with similar names."""
@@ -168,7 +172,7 @@ class _LabelLookup:
 
 
 def _is_part_of_quoted(name: str, other: str) -> bool:
-    """Return whether a label that must be written in quotes contains a name."""
+    """Return whether another label contains a name and must be written in quotes."""
     return name in other and quote_label(other) != other
 
 
@@ -182,7 +186,7 @@ def shorten_label(text: str) -> str:
 
 
 def _renumber_labels(formula: Formula, columns: Sequence[int]) -> Formula:
-    """Return a formula in which the column of each label is replaced."""
+    """Return a formula in which the number of each label is replaced by its column."""
     if isinstance(formula, LabelLiteral):
         return LabelLiteral(columns[formula.column], formula.sign)
     if isinstance(formula, FilterLiteral):

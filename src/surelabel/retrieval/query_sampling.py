@@ -1,4 +1,4 @@
-"""Enumeration and uniform sampling of fulfilled queries, which at least one image matches."""
+"""Enumerate or sample uniformly the fulfilled queries, which at least one image matches."""
 
 from collections.abc import Collection, Iterator
 from itertools import combinations
@@ -55,8 +55,8 @@ def walk_fulfilled_queries_without_sampling(
 ) -> Iterator[tuple[LiteralTuple, LogProbabilities, Flags]]:
     """Iterate over the fulfilled queries of given ``shapes``, with scores and relevant images.
 
-    The enumeration is depth-first. The scores of a longer query are computed from the scores of a
-    shorter query, and a query without relevant images is not extended.
+    Queries are enumerated depth-first. The scores of a longer query are computed from the scores of
+    a shorter query. A query without relevant images is not extended.
 
     Args:
         literal_scores: Log probabilities and truth values of all literals.
@@ -86,7 +86,7 @@ def walk_fulfilled_queries_without_sampling(
 
 
 def query_sampling_label_sets(is_positive: Flags, size: int) -> LabelSets:
-    """Return all sets of ``size`` labels that are positive together in at least one image.
+    """Return all sets of ``size`` labels that are all positive in at least one image.
 
     Args:
         is_positive: True for positive targets, ``(c, n)``.
@@ -148,7 +148,7 @@ def sample_queries(
 
     Args:
         literal_scores: Log probabilities and truth values of all literals.
-        sets: All sets of wanted labels that are positive together in at least one image,
+        sets: All sets of wanted labels that are all positive in at least one image,
             ``(sets, size)``.
         unwanted: Number of unwanted labels in each query.
         sample_size: Number of fulfilled queries to sample.

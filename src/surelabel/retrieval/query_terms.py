@@ -1,4 +1,4 @@
-"""Terms and filters of a query, and their text in the query language."""
+"""Define the terms and filters of a query, and write them in the query language."""
 
 import re
 from dataclasses import dataclass
@@ -68,8 +68,8 @@ class PathFilter:
     """Filter for the path of an image relative to the root of the index.
 
     Attributes:
-        pattern: Pattern in which ``*`` stands for any characters, and ``?`` for one character. Case
-            is ignored.
+        pattern: Pattern in which ``*`` matches any characters, and ``?`` matches one character.
+            Case is ignored.
     """
 
     pattern: str
@@ -81,7 +81,7 @@ class PathFilter:
 
 @dataclass(frozen=True)
 class FileFilter:
-    """Filter for the date, or for the width or height in pixels, of an image.
+    """Filter for the date of an image, or for its width or height in pixels.
 
     Attributes:
         field: ``date``, ``width`` or ``height``.
@@ -90,7 +90,7 @@ class FileFilter:
             whole number.
 
     Raises:
-        ValueError: If the value is no valid date or whole number.
+        ValueError: If the value is not a valid date or whole number.
     """
 
     field: FileField
@@ -155,7 +155,7 @@ def date_period(text: str) -> tuple[datetime, datetime]:
             ``2024-05-31T18:30:00``.
 
     Raises:
-        ValueError: If the text is no such date.
+        ValueError: If the text is not a date in one of these forms.
 
     Example:
         >>> date_period("2024-02")[1].isoformat()

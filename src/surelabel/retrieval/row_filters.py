@@ -1,4 +1,4 @@
-"""Filters of a query: which rows of a shard have a path, a date, a size or a probability."""
+"""Apply the filters of a query, for path, date, size or probability, to the rows of a shard."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _FILTER_BLOCK_ROWS = 1 << 16  # log-odds that are float64 at once
 def filter_mask(
     shard: Shard, table: IndexLabelTable, root: IndexRoot, query_filter: QueryFilter | LabelBound
 ) -> RowMask:
-    """Return which rows of a shard satisfy a filter, ``(n,)``, including removed rows.
+    """Return a mask of the rows of a shard that satisfy a filter, ``(n,)``, with removed rows.
 
     Args:
         shard: Shard of the index.
@@ -31,7 +31,7 @@ def filter_mask(
         query_filter: Filter.
 
     Raises:
-        InputError: If the shard has no dates and sizes, which the filter needs.
+        InputError: If the filter needs dates or sizes, and the shard has none.
         DataError: If a file of the shard is damaged.
     """
     if isinstance(query_filter, LabelBound):
@@ -57,23 +57,24 @@ def _reaches_label_bound(table: IndexLabelTable, bound: LabelBound) -> RowMask:
 
 
 def _matches_path(shard: Shard, root: IndexRoot, pattern: str) -> RowMask:
-    """Return which stored paths match a pattern; one with the path of the root is made relative."""
+    """Return a mask of the stored paths that match a pattern.
+
+    If the pattern starts with the path of the root, it is made relative to the root.
+    """
     if not is_valid_file_state_path(pattern):  # stored paths are valid Unicode
         return np.zeros(shard.n_rows, bool)
     prefix = root.current.rstrip("/\\").replace("\\", "/") + "/"
     if pattern[: len(prefix)].replace("\\", "/").lower() == prefix.lower():
         pattern = pattern[len(prefix) :]
     like = re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%").replace("?", "_")
-    paths = shard.read_file_columns(["path"])["path"]
-    if not shard.has_file_metadata:  # version 1 has absolute paths
-        stored_prefix = root.stored.rstrip("/") + "/"
-        relative = pc.utf8_slice_codeunits(paths, len(stored_prefix))
-        paths = pc.if_else(pc.starts_with(paths, stored_prefix), relative, paths)
-    return _mask_of_column(pc.match_like(paths, like, ignore_case=True))
+    if shard.has_file_metadata:
+        return shard.path_masks.of_pattern(like)
+    stored_prefix = root.stored.rstrip("/") + "/"  # version 1 has absolute paths
+    return shard.path_masks.of_pattern(like, stored_prefix)
 
 
 def _satisfies_comparison(shard: Shard, query_filter: FileFilter) -> RowMask:
-    """Return which rows satisfy a comparison; a row without the value does not."""
+    """Return a mask of the rows that satisfy a comparison, False for rows without the value."""
     column = shard.read_file_columns([query_filter.field])[query_filter.field]
     first: object
     last: object

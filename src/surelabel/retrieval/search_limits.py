@@ -1,4 +1,4 @@
-"""Limits of a search: number of images, probability of each image, and expected precision."""
+"""Limit a search by number of images, probability of each image, and expected precision."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -11,7 +11,7 @@ from surelabel.errors import InputError, NotFitted
 from surelabel.records.calibration_description import calibration_provenance
 
 FIRST_ROWS = 1000  # rows that are ranked first if the number of images has no limit
-ROUNDING = 1e-9  # a mean probability that is lower by rounding only reaches the precision
+ROUNDING = 1e-9  # tolerance for rounding errors of the mean probability
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,24 @@ class SearchLimits:
     def __post_init__(self) -> None:
         if self.k is not None and (not isinstance(self.k, int | np.integer) or self.k < 1):
             raise InputError(
-                f"k, the number of images, must be a whole number of at least 1; got {self.k}."
+                f"k, the number of images, must be a whole number of at least 1; got {self.k}. "
+                "Give a number, or None for all images."
             )
         if not isinstance(self.offset, int | np.integer) or self.offset < 0:
-            raise InputError(f"offset must be a whole number of at least 0; got {self.offset}.")
+            raise InputError(
+                f"offset must be a whole number of at least 0; got {self.offset}. Give the number "
+                "of images to leave out."
+            )
         _check_share_of_search_limits("min_probability", self.min_probability)
         _check_share_of_search_limits("precision", self.precision)
 
     @property
     def n_ranked(self) -> int | None:
-        """Number of images that are ranked, including those before the offset, or None."""
+        """Return the number of ranked images, with those before the offset, or None without k."""
         return None if self.k is None else self.k + self.offset
 
     def count_images(self, probabilities: Array) -> int:
-        """Return the length of the longest result that satisfies all limits, with the offset.
+        """Return the length of the longest result that satisfies all limits, including the offset.
 
         Args:
             probabilities: Probability that each image matches the query, sorted by decreasing
@@ -70,8 +74,8 @@ class SearchLimits:
             description: Description of the calibration of the index.
 
         Raises:
-            NotFitted: If there is a minimum of the precision, and the probabilities come from the
-                model or its loss, without a calibration on images.
+            NotFitted: If there is a minimum of the precision, and the probabilities were not
+                calibrated on images.
         """
         if self.precision is None or calibration_provenance(description) in ("labels", "no labels"):
             return
@@ -88,8 +92,8 @@ def _check_share_of_search_limits(name: str, value: Any) -> None:
     """Check that a minimum is None or a number in [0, 1].
 
     Raises:
-        InputError: If the value is out of range or no number.
+        InputError: If the value is out of range or is not a number.
     """
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if value is not None and not (is_number and isfinite(value) and 0 <= value <= 1):
-        raise InputError(f"{name} must be a number in [0, 1]; got {value!r}.")
+        raise InputError(f"{name} must be a number in [0, 1]; got {value!r}. Give 0.5.")

@@ -1,9 +1,10 @@
-"""Label table with the log-odds of sentences in further columns."""
+"""Define a label table with the log-odds of sentences in additional columns."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from surelabel.retrieval.formula_probability import LogProbability, log_sigmoid
 from surelabel.retrieval.label_table import IndexLabelTable, LogitArray, RowMask, RowNumbers
 
 
@@ -23,12 +24,12 @@ class SentenceLabelTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, including removed rows."""
+        """Return the number of rows, including removed rows."""
         return self.table.n_rows
 
     @property
     def is_active(self) -> RowMask | None:
-        """True for rows that were not removed, ``(n,)``. If None, no row was removed."""
+        """Return a mask of the rows that were not removed, ``(n,)``, or None without removals."""
         return self.table.is_active
 
     def logits(self, column: int, rows: RowNumbers | slice) -> LogitArray:
@@ -51,6 +52,14 @@ class SentenceLabelTable:
             self.table.reaches(column, sign, lowest_logit, rows, out)
         else:
             out &= sign * self._line(column)[rows] >= lowest_logit
+
+    def score_bounds(
+        self, column: int, sign: int, rows: RowNumbers, *, is_upper: bool
+    ) -> LogProbability:
+        """Return bounds of the log probability of a literal; those of a sentence are exact."""
+        if column < self.n_labels:
+            return self.table.score_bounds(column, sign, rows, is_upper=is_upper)
+        return log_sigmoid(sign * self._line(column)[rows])
 
     def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
         """Return at most ``count`` rows with the largest signed log-odds, in order."""

@@ -1,6 +1,7 @@
-"""Writing of ``.npy`` files of a shard part by part, without a memory map.
+"""Write ``.npy`` files of a shard part by part, without a memory map.
 
-A full disk would crash a process that writes through a memory map, instead of raising an error.
+If the disk is full, writing through a memory map would crash the process instead of raising an
+error.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +21,8 @@ AppendLines = Callable[[npt.NDArray[Any]], None]
 def open_shard_array(file: Path, width: int, dtype: npt.DTypeLike) -> Iterator[AppendLines]:
     """Yield a function that appends a line, or a block of lines, to a new ``.npy`` file.
 
-    The file gets its name at the end of the ``with`` block, if the block raises no error.
+    A temporary file is written, and renamed at the end of the ``with`` block unless an error is
+    raised.
 
     Args:
         file: Path of the new file.
@@ -65,7 +67,7 @@ def write_shard_array(
 
 
 def _write_header(stream: IO[bytes], shape: tuple[int, int], dtype: npt.DTypeLike) -> None:
-    """Write the header of an array, whose length does not depend on the number of lines."""
+    """Write the header of an array; the header has the same length for any number of lines."""
     description = np.lib.format.dtype_to_descr(np.dtype(dtype))
     header = {"descr": description, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(stream, header)

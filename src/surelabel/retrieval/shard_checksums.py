@@ -1,4 +1,4 @@
-"""Checksums of the arrays of a shard."""
+"""Compute checksums of the arrays of a shard."""
 
 import zlib
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FOLD_BYTES = 1 << 13  # bytes per piece; a checksum of the full line would be much slower
+FOLD_BYTES = 1 << 13  # bytes per piece; a checksum of all bytes would be much slower
 
 
 def shard_checksum(line: npt.NDArray[Any]) -> int:
@@ -26,7 +26,7 @@ def extend_shard_checksum(checksum: int, block: npt.NDArray[Any]) -> int:
     """Return the CRC-32 of the bytes of an array, after bytes with a given checksum.
 
     Args:
-        checksum: Checksum of all earlier bytes; 0 if there are none.
+        checksum: Checksum of all earlier bytes, or 0 without earlier bytes.
         block: Next part of the array.
     """
     return zlib.crc32(np.ascontiguousarray(block).view(np.uint8).data, checksum)

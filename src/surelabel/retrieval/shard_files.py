@@ -1,4 +1,4 @@
-"""Files of an index shard, which are mapped into memory and checked for damage."""
+"""Map the files of an index shard into memory, and check the files for damage."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ STEP_TABLE_SCHEMA = pa.schema({"column": pa.int32(), "score": pa.float32(), "log
 
 @dataclass(frozen=True)
 class ShardFiles:
-    """Files of a shard; a file is opened and mapped when it is first read, and then stays open.
+    """Files of a shard, each of which is opened and mapped at the first read, and stays open.
 
     Attributes:
         folder: Folder of the index.
@@ -55,7 +55,7 @@ class ShardFiles:
     layout: ShardLayout
 
     def read_columns(self, names: Sequence[str] | None = None) -> pa.Table:
-        """Return columns of the table of all rows, which are not kept in memory.
+        """Read columns of the table of all rows from disk, without caching them.
 
         Args:
             names: Names of the columns. If None, all columns are read.
@@ -68,14 +68,14 @@ class ShardFiles:
         return self._checked_paths(table)["path"]
 
     def _checked_paths(self, table: pa.Table) -> pa.Table:
-        """Return a table of rows, none of which has an empty path."""
+        """Return a table of rows, after a check that no path is empty."""
         if "path" in table.column_names and table["path"].null_count:
             raise self.damage_error("rows", "a path is missing")
         return table
 
     @cached_property
     def path_group_ends(self) -> npt.NDArray[np.int64]:
-        """Row number after the last row of each row group of the table of all rows."""
+        """Return the row number after the last row of each row group of the table of all rows."""
         metadata = self._parquet_files["rows"].metadata
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         return np.cumsum(sizes)
@@ -110,7 +110,7 @@ class ShardFiles:
         return steps
 
     def _lowest_score(self, column: int) -> np.float32:
-        """Return the lowest value of a label in the planes, whose order need not be trusted."""
+        """Return the lowest value of a label in the planes, without using the stored order."""
         high, low = (self.arrays[name][column] for name in ("high", "low"))
         lowest_high = high.min()
         lowest_low = low[high == lowest_high].min()
@@ -126,13 +126,13 @@ class ShardFiles:
 
     @cached_property
     def _parquet_files(self) -> dict[str, pq.ParquetFile]:
-        """Tables of the shard, open for reading, by name."""
+        """Return the tables of the shard, open for reading, by name."""
         names = ["rows", *(["steps"] if self.layout.step_columns else [])]
         return {name: self._read(name, _open_shard_parquet) for name in names}
 
     @cached_property
     def _table_lock(self) -> Lock:
-        """Lock of the tables, which threads must not read at the same time."""
+        """Return the lock of the tables, which only one thread can read at a time."""
         return Lock()
 
     def _read_table(self, name: str, reader: Callable[[pq.ParquetFile], pa.Table]) -> pa.Table:
@@ -142,14 +142,14 @@ class ShardFiles:
 
     @cached_property
     def arrays(self) -> dict[str, Any]:
-        """Arrays of all files, mapped into memory, by name."""
+        """Return the arrays of all files, mapped into memory, by name."""
         names = self.layout.array_names()
         names += ["features"] if f"features-{self.number:03}.npy" in self.sizes else []
         return {name: self._read(name, map_array) for name in names}
 
     @cached_property
     def _mappings(self) -> dict[str, mmap]:
-        """Memory mappings of the arrays by name, except of empty arrays, which are not mapped."""
+        """Return the memory mappings by array name; empty arrays are not mapped."""
         mappings = {name: _mapping_of_shard_array(a) for name, a in self.arrays.items()}
         return {name: mapping for name, mapping in mappings.items() if mapping is not None}
 
@@ -159,13 +159,13 @@ class ShardFiles:
 
     @cached_property
     def _verified_columns(self) -> set[int]:
-        """Columns whose checksums `verify_checksums` has compared."""
+        """Return the columns whose checksums `verify_checksums` has compared."""
         return set()
 
     def check(self, n_labels: int) -> None:
         """Open every file and check its size and shape.
 
-        The files stay open, so the shard stays readable after another process replaces the files.
+        The files stay open, so that the shard can be read after another process replaced the files.
 
         Args:
             n_labels: Number of labels of the index, c.
@@ -199,10 +199,10 @@ class ShardFiles:
             self._check_array("features", features, expected)
 
     def check_not_truncated(self) -> None:
-        """Check that no mapped file became shorter than its mapping, which takes microseconds.
+        """Check within microseconds that no mapped file became shorter than its mapping.
 
-        Reading a mapping beyond the end of its file ends the process with the signal SIGBUS. A file
-        that another program truncates between this check and the reading still has this effect.
+        A read beyond the end of a mapped file terminates the process with the signal SIGBUS. This
+        can still happen if another program truncates a file between this check and the read.
 
         Raises:
             DataError: If a file became shorter.
@@ -213,7 +213,7 @@ class ShardFiles:
                 raise self.damage_error(name, reason)
 
     def verify_checksums(self, columns: Iterable[int]) -> None:
-        """Compare the arrays of some labels with their checksums, once for each label.
+        """Compare the arrays of the given labels with their checksums, once for each label.
 
         Also check that the sort keys of the labels are those of finite values.
 
@@ -221,8 +221,8 @@ class ShardFiles:
             columns: Columns of the labels.
 
         Raises:
-            DataError: If a checksum does not match, a value is not finite, or a file was truncated,
-                which means that a file is damaged.
+            DataError: If a file is damaged, that is, if a checksum does not match, a value is not
+                finite, or a file was truncated.
         """
         self.check_not_truncated()
         for column in set(columns) - self._verified_columns:
@@ -235,8 +235,8 @@ class ShardFiles:
     def _check_keys_are_finite(self, column: int) -> None:
         """Check that no sort key of a label decodes to infinity or NaN.
 
-        The high plane decides this. Its values are all compared, because the order of the rows in
-        the files cannot be trusted.
+        The high plane is sufficient for the check. All its values are compared, because the stored
+        order of the rows can be damaged.
         """
         high = self.arrays["high"][column] if self.layout.version > 1 else np.empty(0, np.uint16)
         if len(high) and not FINITE_HIGH[0] <= high.min() <= high.max() <= FINITE_HIGH[1]:
@@ -247,12 +247,12 @@ class ShardFiles:
 
         Args:
             name: Name of the file without number and suffix, such as ``logits``.
-            reason: Damage of the file, as a clause.
+            reason: Clause that describes the damage.
         """
         return _damaged_shard_error(self._path(name), reason)
 
     def _checksummed_line(self, name: str, column: int) -> npt.NDArray[Any]:
-        """Return the values of a label in an array, which are empty if none are stored."""
+        """Return the values of a label in an array, or an empty array if none are stored."""
         if name != "scores":
             return np.asarray(self.arrays[name][column])
         scores = self.score_line(column)
@@ -290,7 +290,7 @@ def _mapping_of_shard_array(array: npt.NDArray[Any]) -> mmap | None:
 
 
 def _step_values(values: pa.Array) -> npt.NDArray[Any]:
-    """Return the values of a column without empty cells; ``to_numpy`` would import pandas."""
+    """Return a column without empty cells as an array; ``to_numpy`` would import pandas."""
     return np.asarray(np.from_dlpack(values))
 
 

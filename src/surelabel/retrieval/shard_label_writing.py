@@ -1,4 +1,4 @@
-"""Writing of the sort keys, ordered rows, step tables and raw scores of the labels of a shard."""
+"""Write the sort keys, ordered rows, step tables and raw scores of the labels of a shard."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,13 +24,13 @@ from surelabel.retrieval.sort_keys import rows_of_largest_keys, split_sort_keys
 
 
 class ShardLabelWriter:
-    """Open files of a new shard, to which the values of one label after another are written.
+    """Writer of the files of a new shard, for the values of one label after the other.
 
-    The files get their names when the stack of contexts is left without an error. Files that no
-    label needs are not created.
+    Temporary files are written, and renamed when the stack of contexts is closed without an error.
+    Files that no label needs are not created.
 
     Args:
-        stack: Contexts of the open files.
+        stack: Stack of the contexts of the open files.
         folder: Folder of the index.
         number: Number of the new shard.
         n_rows: Number of rows.
@@ -52,7 +52,7 @@ class ShardLabelWriter:
 
     @property
     def layout(self) -> ShardLayout:
-        """Layout of the shard with the labels that were written."""
+        """Return the layout of the shard with the labels that were written."""
         columns = (tuple(self._columns[name]) for name in COLUMN_LISTS)
         return ShardLayout(self._n_rows, INDEX_VERSION, *columns)
 
@@ -87,7 +87,7 @@ class ShardLabelWriter:
         self._appends[name] = self._stack.enter_context(open_shard_array(file, width, dtype))
 
     def _append_line(self, name: str, line: npt.NDArray[Any] | None) -> None:
-        """Append a line to an array, and its checksum; no line has the checksum of no values."""
+        """Append a line and its checksum; if ``line`` is None, append the checksum of no values."""
         if line is not None:
             self._appends[name](line)
         self.checksums[name].append(shard_checksum(np.empty(0) if line is None else line))

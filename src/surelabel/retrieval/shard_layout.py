@@ -1,6 +1,7 @@
-"""Layout of the files of a shard: their names, and the types and shapes of their arrays.
+"""Define the layout of the files of a shard: file names, and types and shapes of arrays.
 
-A row is an image, and all files of a shard have the same rows. Files are never modified. Version 2:
+A row is an image, and all files of a shard have the same rows. Files are never modified. A shard of
+version 2 consists of these files:
 
     rows-000.parquet     path, bytes, mtime_ns, hash, date, width, height of each image
     high-000.npy         high 16 bits of the sort keys, uint16, (c, n)
@@ -17,8 +18,8 @@ The keys of a label are its log-odds, or its raw scores if it has a step table; 
 
 Version 1 has absolute paths without date, width and height, and stores three numbers per image and
 label: the log-odds in ``logits-000.npy``, the raw scores in ``scores-000.npy``, and all rows by
-decreasing log-odds in ``order-000.npy``, each ``(c, n)``. Its checksums are those of logits and
-order.
+decreasing log-odds in ``order-000.npy``, each ``(c, n)``. Only the logits and the order have
+checksums.
 """
 
 from dataclasses import dataclass
@@ -58,19 +59,19 @@ class ShardLayout:
 
     @property
     def checksummed(self) -> tuple[str, ...]:
-        """Names of the arrays in the order of the lines of the checksums."""
+        """Return the names of the arrays in the order of the lines of the checksums."""
         return (
             ("logits", "order") if self.version == 1 else ("high", "low", "first", "last", "scores")
         )
 
     @property
     def n_ordered(self) -> int:
-        """Number of rows at each end of a label that are stored in order."""
+        """Return the number of rows at each end of a label that are stored in order."""
         return min(self.n_rows, ORDERED_ROWS)
 
     @property
     def columns(self) -> dict[str, tuple[int, ...]]:
-        """Columns of the labels with each encoding, except labels whose raw scores are log-odds."""
+        """Return columns of labels by encoding, without labels whose raw scores are log-odds."""
         return {name: getattr(self, name) for name in COLUMN_LISTS}
 
     def arrays(self, n_labels: int) -> dict[str, ArrayLayout]:
@@ -99,7 +100,7 @@ class ShardLayout:
         return [*self.arrays(0)]
 
     def required_files(self, number: int) -> set[str]:
-        """Return the names of the files of a shard, except that of its features."""
+        """Return the names of the files of a shard, except the file of the features."""
         names = {f"{name}-{number:03}.npy" for name in self.array_names()}
         tables = ["rows", *(["steps"] if self.step_columns else [])]
         return names | {f"{name}-{number:03}.parquet" for name in tables}

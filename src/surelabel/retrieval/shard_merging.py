@@ -1,4 +1,4 @@
-"""Selection of the shards whose rows are written to one new shard, together with new rows."""
+"""Select the shards whose rows are written to one new shard, together with new rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ def select_shards_to_merge(
 ) -> tuple[list[Shard], list[ShardRows]]:
     """Return the shards that stay unchanged, and the rows to write as one new shard.
 
-    The last shard is rewritten if most of its rows were removed, or if it has at most as many rows
-    as the new shard. Therefore the number of shards, and the number of times that a row is written,
-    are logarithmic in the number of additions.
+    The last shard is rewritten if most of its rows were removed, or if it does not have more rows
+    than the new shard. Therefore the number of shards, and the number of times that a row is
+    written, grow logarithmically with the number of additions.
     """
     unchanged = [shard for shard in shards if len(shard)]
     batches = [new_rows] if new_rows else []

@@ -1,7 +1,7 @@
-"""Stored paths of some rows of a shard, without reading those of all rows."""
+"""Read the stored paths of some rows of a shard, without reading the paths of all rows."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,6 +42,20 @@ class ShardPaths:
         for place in order:
             paths[place] = self._paths_of_group(int(groups[place]))[int(local_rows[place])].as_py()
         return paths
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of rows, including removed rows."""
+        return self.files.layout.n_rows
+
+    def groups(self) -> Iterator[pa.StringArray]:
+        """Yield the stored paths of all rows in row groups, in row order.
+
+        Raises:
+            DataError: If the table of the paths is damaged.
+        """
+        for group in range(len(self.files.path_group_ends)):
+            yield self._paths_of_group(group)
 
     def _paths_of_group(self, group: int) -> pa.StringArray:
         paths = self._groups.pop(group, None)

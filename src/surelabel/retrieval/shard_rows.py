@@ -1,4 +1,4 @@
-"""Rows that are written to a new shard: new predictions, or the rows of an existing shard."""
+"""Define rows that are written to a new shard: new predictions, or rows of another shard."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class ShardRows:
         n_labels: Number of labels, c.
         feature_width: Width of the image features, d. If no features are stored, the value is None.
         read_label: Function that returns the log-odds and the raw scores of one label, each
-            ``(n,)``. Its argument is the column of the label. Raw scores that are not stored are
-            None.
-        read_features: Function that returns blocks of image features, of ``n`` rows in all.
+            ``(n,)``. Its argument is the column of the label. If raw scores are not stored, they
+            are None.
+        read_features: Function that returns blocks of image features, with ``n`` rows in total.
     """
 
     file_states: pa.Table

@@ -1,27 +1,30 @@
-"""Search of all shards of one index for the images with the highest probability."""
+"""Search all shards of one index for the images with the highest probability."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel.errors import InputError
 from surelabel.retrieval.formula import FALSE, Formula, restrict_filters
 from surelabel.retrieval.formula_probability import LogProbability
+from surelabel.retrieval.formula_scores import score_rows
 from surelabel.retrieval.formula_search import (
     FormulaSearchPlan,
     RankedRows,
     merge_ranked_rows,
     plan_formula_search,
-    score_rows,
     search_formula,
 )
 from surelabel.retrieval.hits import Hit
 from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.label_table import IndexLabelTable, RowMask, RowNumbers
+from surelabel.retrieval.nearest_rows import (
+    NearestRows,
+    row_blocks_for_search,
+    starts_of_shards,
+)
 from surelabel.retrieval.query import format_formula
 from surelabel.retrieval.query_encoding import SentenceScoring
 from surelabel.retrieval.query_resolution import ResolvedQuery
@@ -32,29 +35,6 @@ from surelabel.retrieval.shards import Shard
 
 
 @dataclass(frozen=True)
-class NearestRows:
-    """Rows that are most similar to an example, to which a search is restricted.
-
-    Attributes:
-        rows: Row numbers.
-        cosines: Cosine of each row and the example, in [-1, 1].
-    """
-
-    rows: RowNumbers
-    cosines: npt.NDArray[np.float64]
-
-    def between(self, start: int, stop: int) -> "NearestRows":
-        """Return the rows in [start, stop), counted from ``start``."""
-        is_inside = (self.rows >= start) & (self.rows < stop)
-        return NearestRows(self.rows[is_inside] - start, self.cosines[is_inside])
-
-    def cosines_of(self, rows: RowNumbers) -> npt.NDArray[np.float64]:
-        """Return the cosines of some of the rows."""
-        order = np.argsort(self.rows)
-        return self.cosines[order[np.searchsorted(self.rows[order], rows)]]
-
-
-@dataclass(frozen=True)
 class SearchStep:
     """Step of a search: one formula without filters in one shard.
 
@@ -62,7 +42,7 @@ class SearchStep:
         folder: Folder of the index.
         shard: Number of the shard.
         formula: Formula in the query language, without filters.
-        plan: How the rows are found.
+        plan: Plan of the search for the best rows.
     """
 
     folder: str
@@ -103,9 +83,9 @@ class ShardQuery:
     ) -> RankedRows:
         """Return the ``k`` rows of an index with the highest probability, by exact search.
 
-        Rows of equal probability are sorted by raw score, then by row number; if the query has
-        neither labels nor sentences, they are sorted by their cosine before. Rows that do not match
-        because of the filters alone are left out.
+        Rows of equal probability are sorted by raw score, then by row number. If the query has an
+        example and neither labels nor sentences, rows are first sorted by their cosine. Rows are
+        left out if the filters make a match impossible.
 
         Args:
             shards: Shards of the index, in row order.
@@ -113,10 +93,10 @@ class ShardQuery:
             nearest: Rows to which the search is restricted. If None, all rows are searched.
 
         Raises:
-            InputError: If a filter needs dates or sizes, or a sentence needs image vectors, that
-                the index does not have.
-            DataError: If the data of a queried label is damaged on disk, or a file was truncated
-                after it was opened.
+            InputError: If a filter needs dates or sizes, or a sentence needs image vectors, and the
+                index has none.
+            DataError: If the data of a queried label are damaged on disk, or if a file was
+                truncated after it was opened.
         """
         parts, starts = list[RankedRows](), list[int]()
         for shard, start in zip(shards, starts_of_shards(shards), strict=True):
@@ -156,8 +136,8 @@ class ShardQuery:
     def probabilities(self, shards: Sequence[Shard]) -> LogProbability:
         """Return the probability that each image matches the query, ``(n,)``, in row order.
 
-        Removed rows are left out. Images that do not match because of the filters alone have the
-        probability 0.
+        Removed rows are left out. Images have the probability 0 if the filters make a match
+        impossible.
 
         Args:
             shards: Shards of the index, in row order.
@@ -181,7 +161,7 @@ class ShardQuery:
         scores: LogProbability,
         cosines: npt.NDArray[np.float64] | None = None,
     ) -> list[Hit]:
-        """Return the images of some rows, with the probability of each term.
+        """Return the images of the given rows, with the probability of each term.
 
         Args:
             shards: Shards of the index, in row order.
@@ -209,10 +189,10 @@ class ShardQuery:
     def _restricted_formulas(
         self, shard: Shard, nearest: NearestRows | None
     ) -> Iterator[tuple[Formula, IndexLabelTable, RowMask | None]]:
-        """Yield the formula without filters for each combination of filters, and its rows.
+        """Yield formula, label table and row mask for each combination of filter values.
 
-        Rows that were removed, and rows that match no formula, are left out. If the mask of the
-        rows is None, they are all rows that were not removed.
+        The formula contains no filters. Removed rows are left out, and also combinations whose
+        formula is always false. If the mask is None, all rows of the shard are searched.
         """
         labels = [column for column in self.query.columns if column < self.n_labels]
         shard.mapped_files.verify_checksums(labels)
@@ -226,16 +206,9 @@ class ShardQuery:
         if not filters:
             yield self.query.formula, table, allowed
             return
-        combination = np.zeros(shard.n_rows, np.uint16)  # bit i is the value of filter i
-        for number, query_filter in enumerate(filters):
-            mask = filter_mask(shard, table, self.root, query_filter)
-            combination |= mask.astype(np.uint16) << np.uint16(number)
-        for bits in np.flatnonzero(np.bincount(combination)).tolist():
-            values = [bool(bits >> number & 1) for number in range(len(filters))]
-            formula = restrict_filters(self.query.formula, values)
-            if formula != FALSE:
-                mask = combination == bits
-                yield formula, table, mask if allowed is None else mask & allowed
+        masks = [filter_mask(shard, table, self.root, query_filter) for query_filter in filters]
+        for formula, mask in _combine_filters(self.query.formula, masks, allowed):
+            yield formula, table, mask
 
     def _table_of(self, shard: Shard) -> IndexLabelTable:
         """Return the label table of a shard, with the sentences of the query."""
@@ -244,12 +217,8 @@ class ShardQuery:
             return table
         n_sentences = len(self.query.sentences)
         logits = np.full((n_sentences, shard.n_rows), -np.inf, np.float32)
-        rows = np.arange(shard.n_rows)
-        rows, start = rows if shard.is_active is None else rows[shard.is_active], 0
-        for vectors in feature_blocks_for_search(shard):
-            block = rows[start : start + len(vectors)]
-            logits[:, block] = self.scoring.logits(vectors).T
-            start += len(vectors)
+        for rows, vectors in row_blocks_for_search(shard):
+            logits[:, rows] = self.scoring.logits(vectors).T
         return SentenceLabelTable(table, self.n_labels, logits)
 
     def _hits_of_shard(
@@ -296,76 +265,25 @@ class ShardQuery:
         ]
 
 
-def feature_blocks_for_search(shard: Shard) -> Iterator[npt.NDArray[np.float16]]:
-    """Yield the image vectors of the rows that were not removed, in blocks, ``(b, d)``.
-
-    Raises:
-        InputError: If the shard has no image vectors.
-        DataError: If the image vectors are damaged or not finite.
-    """
-    if shard.feature_width is None and len(shard):
-        raise InputError(
-            f"Sentences and like: need image vectors; {shard.folder} has none. Build the index "
-            "again from images (`surelabel index`)."
-        )
-    for vectors in shard.active_feature_blocks():
-        if not np.isfinite(vectors).all():
-            raise shard.mapped_files.damage_error("features", "an image vector is not finite")
-        yield vectors
-
-
-def nearest_rows_of_shards(
-    shards: Sequence[Shard], vector: npt.NDArray[np.floating], count: int
-) -> NearestRows:
-    """Return the rows whose image vectors have the largest cosines with a vector, in order.
-
-    Rows of equal cosine are sorted by row number. Removed rows are left out.
+def _combine_filters(
+    formula: Formula, masks: Sequence[RowMask], allowed: RowMask | None
+) -> Iterator[tuple[Formula, RowMask]]:
+    """Yield the formula for each combination of filters that occurs, and the mask of its rows.
 
     Args:
-        shards: Shards of the index, in row order.
-        vector: Vector of an image, ``(d,)``.
-        count: Number of rows, >= 1.
-
-    Raises:
-        InputError: If the index has no image vectors, or vectors of another width.
-        DataError: If the image vectors are damaged.
+        formula: Formula, which is not yielded if it is false.
+        masks: Mask of each filter, by number.
+        allowed: Mask of the rows that are searched. If None, all rows are searched.
     """
-    best = NearestRows(np.empty(0, np.int64), np.empty(0))
-    direction = _unit_vectors(np.asarray(vector, np.float32)[None])[0]
-    for shard, start in zip(shards, starts_of_shards(shards), strict=True):
-        width = shard.feature_width
-        if width is not None and width != len(direction):
-            raise InputError(
-                f"The vector of the example must have the width of those in {shard.folder}, "
-                f"{width}; got {len(direction)}. Use the recognizer of the index."
-            )
-        rows = np.arange(shard.n_rows) + start
-        rows, position = rows if shard.is_active is None else rows[shard.is_active], 0
-        for vectors in feature_blocks_for_search(shard):
-            cosines = (_unit_vectors(vectors.astype(np.float32)) @ direction).astype(np.float64)
-            block = rows[position : position + len(vectors)]
-            position += len(vectors)
-            best = select_nearest_rows(
-                np.append(best.rows, block), np.append(best.cosines, cosines), count
-            )
-    return best
-
-
-def select_nearest_rows(
-    rows: RowNumbers, cosines: npt.NDArray[np.float64], count: int
-) -> NearestRows:
-    """Return the rows with the largest cosines, in order; equal ones are sorted by row number."""
-    order = np.lexsort((rows, -cosines))[:count]
-    return NearestRows(rows[order], cosines[order])
-
-
-def starts_of_shards(shards: Sequence[Shard]) -> list[int]:
-    """Return the number of the first row of each shard."""
-    return list(accumulate((shard.n_rows for shard in shards), initial=0))[: len(shards)]
-
-
-def _unit_vectors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return vectors ``(n, d)`` of length 1; zero vectors stay zero."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: npt.NDArray[np.float32] = vectors / np.maximum(lengths, np.float32(1e-12))
-    return unit
+    if formula == FALSE:
+        return
+    if not masks:
+        if allowed is not None:
+            yield formula, allowed
+        return
+    for value in (False, True):
+        mask = masks[-1] if value else ~masks[-1]
+        mask = mask if allowed is None else mask & allowed
+        if mask.any():
+            restricted = restrict_filters(formula, {len(masks) - 1: value})
+            yield from _combine_filters(restricted, masks[:-1], mask)

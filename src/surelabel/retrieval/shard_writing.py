@@ -1,4 +1,4 @@
-"""Writing of a new shard from new predictions and from the rows of older shards."""
+"""Write a new shard with new predictions and with the rows of older shards."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -81,7 +81,7 @@ def _write_shard_features(file: Path, batches: Sequence[ShardRows]) -> int:
 def _encode_label_of_shards(batches: Sequence[ShardRows], column: int) -> EncodedLabel:
     """Return the encoded values of one label in all batches.
 
-    If a batch has no raw scores of the label, those of the other batches are dropped.
+    If a batch has no raw scores of the label, the raw scores of the other batches are dropped.
     """
     parts = [batch.read_label(column) for batch in batches]
     scores = [part_scores for _, part_scores in parts if part_scores is not None]

@@ -1,4 +1,4 @@
-"""Several indexes that are searched as one."""
+"""Open several indexes, and search them as one index."""
 
 import os
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from surelabel.summaries import Summary
 class ShardedIndex(MergedIndex):
     """Indexes of parts of an image collection, which are searched as one index.
 
-    A search returns the images, probabilities and order of one index that contains the images of
-    all indexes, in the order of the indexes. To check that no image is in two indexes, their paths
-    are read once.
+    The result of a search equals that of one index that contains the images of all indexes, in the
+    order of the indexes. The paths of all images are read once, to check that no image is in two
+    indexes.
 
     Args:
         indexes: Opened indexes with predictions of the same recognizer.
 
     Attributes:
-        indexes: The indexes.
+        indexes: Opened indexes, in the given order.
 
     Raises:
-        InputError: If there is no index, one is given twice, or labels, recognizer or calibration
-            differ.
-        DataError: If an image is in two indexes, by its absolute path.
+        InputError: If no index is given, if an index is given twice, or if labels, recognizer or
+            calibration differ.
+        DataError: If two indexes contain an image with the same absolute path.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -59,18 +59,20 @@ class ShardedIndex(MergedIndex):
 
         Args:
             folders: Folders of the indexes.
-            root: Root folder of the images of all indexes, if they were moved; see ``Index.open``.
+            root: Root folder of the images of all indexes, if the images were moved; see
+                ``Index.open``.
 
         Raises:
-            InputError: If there is no index, one is given twice, or labels, recognizer or
-                calibration differ.
-            DataError: If a folder is no index, an index is damaged, or an image is in two indexes.
+            InputError: If no index is given, if an index is given twice, or if labels, recognizer
+                or calibration differ.
+            DataError: If a folder is not an index, if an index is damaged, or if an image is in two
+            indexes.
         """
         paths = [os.path.realpath(folder) for folder in folders]
         return cls([Index.open(path, root=root) for path in paths])
 
     def __repr__(self) -> str:
-        """Return the number of indexes, images and labels."""
+        """Return a text with the number of indexes, images and labels."""
         return self._summary().as_text()
 
     def _repr_html_(self) -> str:

@@ -1,9 +1,9 @@
-"""Index shards: parts of the indexed images, whose rows are read, found and marked as removed."""
+"""Define index shards, parts of an index whose rows are read, searched or marked as removed."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surelabel.retrieval.file_state import is_valid_file_state_path
+from surelabel.retrieval.hnsw_graph import HnswGraph, HnswRecord
 from surelabel.retrieval.label_table import FloatLabelTable, IndexLabelTable
+from surelabel.retrieval.path_masks import PathMasks
 from surelabel.retrieval.plane_label_table import PlaneLabelTable
 from surelabel.retrieval.shard_checksums import extend_shard_checksum
 from surelabel.retrieval.shard_files import ShardFiles
@@ -22,7 +24,8 @@ from surelabel.retrieval.shard_paths import ShardPaths
 from surelabel.retrieval.shard_rows import LabelValues, ShardRows
 
 FEATURE_BLOCK_ROWS = 1 << 14  # rows of features that are read at once
-PATH_BLOCK_ROWS = 1 << 16  # paths that are Python strings at once
+PATH_BLOCK_ROWS = 1 << 16  # paths that are converted to Python strings at once
+PATH_BATCH_GROUPS = 1 << 6  # row groups whose paths are compared at once
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Shard:
         removed: Row numbers of the removed rows.
         features_checksum: Checksum of the image features. If the shard has no features, or has
             version 1, the value is None.
+        hnsw: Checksum and recall of the graph for approximate search, or None without a graph.
     """
 
     folder: Path
@@ -45,6 +49,7 @@ class Shard:
     files: dict[str, int]
     removed: tuple[int, ...] = ()
     features_checksum: int | None = None
+    hnsw: HnswRecord | None = None
 
     def __len__(self) -> int:
         return self.n_rows - len(self.removed)
@@ -68,8 +73,13 @@ class Shard:
         layout = ShardLayout(n_rows, version, *map(tuple, columns))
         required = layout.required_files(number)
         features_file = f"features-{number:03}.npy"
-        if not required <= files.keys() <= required | {features_file}:
+        optional = {features_file, f"ann-{number:03}.usearch"}
+        if not required <= files.keys() <= required | optional:
             raise ValueError(f"the files of shard {number} must be {sorted(required)}")
+        hnsw = None if entry.get("ann") is None else HnswRecord.from_entry(entry["ann"])
+        has_graph = f"ann-{number:03}.usearch" in files
+        if (hnsw is not None) != has_graph or has_graph > (features_file in files):
+            raise ValueError("ann must be given if the shard has features and an ANN file")
         if version > 1 and (type(checksum) is int) != (features_file in files):
             raise ValueError("features_checksum must be a number if the shard has features")
         are_rows = isinstance(removed, list) and all(
@@ -77,21 +87,21 @@ class Shard:
         )
         if not are_rows or len(set(removed)) < len(removed):
             raise ValueError(f"removed must be distinct row numbers below {n_rows}")
-        return cls(folder, number, layout, files, tuple(removed), checksum)
+        return cls(folder, number, layout, files, tuple(removed), checksum, hnsw)
 
     @property
     def n_rows(self) -> int:
-        """Number of all rows, including removed rows."""
+        """Return the number of all rows, including removed rows."""
         return self.layout.n_rows
 
     @property
     def has_file_metadata(self) -> bool:
-        """Whether the shard has the date, width and height of its images; version 1 has not."""
+        """Return whether the shard has the date, width and height of images, unlike version 1."""
         return self.layout.version > 1
 
     @property
     def entry(self) -> dict[str, Any]:
-        """Entry of the shard in ``index.json``."""
+        """Return the entry of the shard in ``index.json``."""
         return {
             "number": self.number,
             "rows": self.n_rows,
@@ -99,11 +109,12 @@ class Shard:
             **{name: list(columns) for name, columns in self.layout.columns.items()},
             "features_checksum": self.features_checksum,
             "removed": list(self.removed),
+            **({} if self.hnsw is None else {"ann": asdict(self.hnsw)}),
         }
 
     @cached_property
     def is_active(self) -> npt.NDArray[np.bool_] | None:
-        """Mask that is False for removed rows, ``(n,)``, or None if no row was removed."""
+        """Return a mask of the rows that were not removed, ``(n,)``, or None without removals."""
         if not self.removed:
             return None
         is_active = np.ones(self.n_rows, bool)
@@ -112,12 +123,12 @@ class Shard:
 
     @cached_property
     def mapped_files(self) -> ShardFiles:
-        """Files of the shard, mapped into memory."""
+        """Return the files of the shard, mapped into memory."""
         return ShardFiles(self.folder, self.number, self.files, self.layout)
 
     @cached_property
     def label_table(self) -> IndexLabelTable:
-        """Log-odds of all rows, the input of a search."""
+        """Return the log-odds of all rows, the input of a search."""
         if self.layout.version > 1:
             return self._plane_label_table
         arrays = self.mapped_files.arrays
@@ -138,12 +149,17 @@ class Shard:
 
     @cached_property
     def paths(self) -> ShardPaths:
-        """Stored paths of the rows, some of which are kept in memory after they were read."""
+        """Return the stored paths of the rows, some of which are cached after a read."""
         return ShardPaths(self.mapped_files)
+
+    @cached_property
+    def path_masks(self) -> PathMasks:
+        """Return the object that computes and caches masks of path patterns."""
+        return PathMasks(self.paths)
 
     @property
     def active_file_states(self) -> pa.Table:
-        """Stored paths and file states of the rows that were not removed, read from disk."""
+        """Return stored paths and file states of rows that were not removed, read from disk."""
         table = self.mapped_files.read_columns()
         return table if self.is_active is None else table.filter(pa.array(self.is_active))
 
@@ -158,9 +174,33 @@ class Shard:
 
     @property
     def feature_width(self) -> int | None:
-        """Width of the image features, or None if no features are stored."""
+        """Return the width of the image features, or None if no features are stored."""
         features = self.mapped_files.arrays.get("features")
         return None if features is None else features.shape[1]
+
+    @property
+    def hnsw_file(self) -> Path:
+        """Return the path of the graph for approximate search; the file can be missing."""
+        return self.folder / f"ann-{self.number:03}.usearch"
+
+    @cached_property
+    def hnsw_graph(self) -> HnswGraph | None:
+        """Return the graph for approximate search, or None if the shard has no graph."""
+        if self.hnsw is None:
+            return None
+        size = self.files[self.hnsw_file.name]
+        return HnswGraph(self.hnsw_file, size, self.hnsw.checksum, self.n_rows)
+
+    def with_graph(self, hnsw: HnswRecord | None) -> "Shard":
+        """Return a copy with the graph for approximate search that is on disk, or without one.
+
+        Args:
+            hnsw: Checksum and recall of the graph, or None.
+        """
+        files = {name: size for name, size in self.files.items() if name != self.hnsw_file.name}
+        if hnsw is not None:
+            files[self.hnsw_file.name] = self.hnsw_file.stat().st_size
+        return replace(self, files=files, hnsw=hnsw)
 
     def active_path_blocks(self) -> Iterator[list[str]]:
         """Yield the stored paths of the rows that were not removed, in blocks, in row order."""
@@ -171,20 +211,22 @@ class Shard:
     def find_rows(self, paths: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return the numbers of the rows with the given stored paths, except removed rows."""
         valid_paths = pa.array(filter(is_valid_file_state_path, paths), pa.string())
-        stored_paths = self.mapped_files.read_columns(["path"])["path"]
-        is_match = pc.is_in(stored_paths, value_set=valid_paths).to_numpy()
+        groups, parts = self.paths.groups(), [np.empty(0, np.bool_)]
+        while batch := list(islice(groups, PATH_BATCH_GROUPS)):
+            parts.append(pc.is_in(pa.chunked_array(batch), value_set=valid_paths).to_numpy())
+        is_match = np.concatenate(parts)
         return np.flatnonzero(is_match if self.is_active is None else is_match & self.is_active)
 
     def with_removed_rows(self, rows: Iterable[int]) -> "Shard":
-        """Return the shard, or a copy in which the given rows are also marked as removed."""
+        """Return a shard in which the given rows are also marked as removed."""
         removed = tuple(sorted({*self.removed, *map(int, rows)}))
         return self if removed == self.removed else replace(self, removed=removed)
 
     def active_rows(self) -> ShardRows:
-        """Return the rows that were not removed, whose arrays are verified when they are read.
+        """Return the rows that were not removed, and verify each array when it is read.
 
-        Writing damaged rows to a new shard would give them valid checksums. Therefore reading an
-        array whose checksum does not match raises DataError.
+        If damaged rows were written to a new shard, they would have valid checksums. Therefore,
+        reading an array whose checksum does not match raises DataError.
         """
         return ShardRows(
             self.active_file_states,

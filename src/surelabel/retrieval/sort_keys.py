@@ -1,8 +1,8 @@
-"""Sort keys: unsigned integers in the order of float32 values, in two planes of 16 bits.
+"""Convert float32 values to sort keys, unsigned integers of equal order in two 16-bit planes.
 
-The sign bit of a value that is at least 0 is set, and all bits of a negative value are inverted.
-The high plane alone orders values that differ by more than 1/128 of their absolute value, so a scan
-for a threshold reads two bytes per row.
+For a value of at least 0, the sign bit is set; for a negative value, all bits are inverted.
+The high plane alone orders values that differ by more than 1/128 of their absolute value.
+Therefore, a scan for a threshold reads two bytes per row.
 """
 
 import numpy as np
@@ -27,6 +27,20 @@ def sort_keys_of_floats(values: npt.ArrayLike) -> SortKeys:
     """
     bits = (np.asarray(values, np.float32) + np.float32(0.0)).view(np.uint32)  # -0.0 becomes 0.0
     return np.where(bits & _SIGN_BIT, ~bits, bits | _SIGN_BIT)
+
+
+def sort_key_of_float(value: float | np.float32) -> int:
+    """Return the sort key of one value, as `sort_keys_of_floats` does, in less time.
+
+    Args:
+        value: Value, which is rounded to float32; it can be infinite.
+
+    Example:
+        >>> [f"{sort_key_of_float(value):08x}" for value in (-1.0, -0.0, np.inf)]
+        ['407fffff', '80000000', 'ff800000']
+    """
+    bits = int((np.float32(value) + np.float32(0.0)).view(np.uint32))  # -0.0 becomes 0.0
+    return 0xFFFFFFFF - bits if bits >> 31 else bits | 1 << 31
 
 
 def floats_of_sort_keys(keys: SortKeys) -> Floats32:

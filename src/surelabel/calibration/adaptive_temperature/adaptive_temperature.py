@@ -1,4 +1,4 @@
-"""Adaptive temperature scaling: a temperature for each image, from the density of its vector."""
+"""Scale logits by a temperature for each image, computed from the density of its vector."""
 
 from copy import copy
 from typing import Any, ClassVar, Self
@@ -27,9 +27,9 @@ from surelabel.calibration.platt import Platt
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.shapes import check_shapes
 
-MIN_IMAGES = 100  # fewest images for temperatures that differ; fewer gave a higher log loss
-MIN_FEATURE_SCALE = 0.5  # nats; smaller differences of log densities are noise of the folds
-MAX_DEVIATIONS = 3.0  # of a log density from its mean; larger deviations are clipped
+MIN_IMAGES = 100  # fewest images for different temperatures; with fewer, the log loss was higher
+MIN_FEATURE_SCALE = 0.5  # nats; smaller differences of log densities are noise
+MAX_DEVIATIONS = 3.0  # limit of standardized log densities; larger deviations are clipped
 
 
 class AdaptiveTemperature(BaseCalibrator):
@@ -38,32 +38,34 @@ class AdaptiveTemperature(BaseCalibrator):
         logit = (a · x + b) / T(h)
         log T(h) = w1 · f1(h) + w2 · f2(h)
 
-    Here x is the input logit or raw score of an image, h is the image vector, a is the slope, b is
-    the shift, and T is the temperature, the same for all labels of the image. f1 is the log density
-    of h under a mixture of one Gaussian for each label, and f2 under one Gaussian of all images.
-    Both are standardized. T therefore depends on whether the image is similar to the calibration
-    images. The Gaussians of the labels have the means of the positive images and a common diagonal
-    covariance, in the space of the first principal components. a, b, w1 and w2 minimize the log
-    loss plus shrinkage / 2 · (w1^2 + w2^2), summed over the known targets.
+    Here x is the input logit or raw score of an image, and h is the image vector. The slope a and
+    the shift b are shared by all images, and the temperature T is shared by all labels of an image.
+    f1 is the log density of h under a mixture of one Gaussian for each label. f2 is the log density
+    of h under one Gaussian of all images. Both log densities are standardized. T therefore depends
+    on whether the image is similar to the calibration images. The Gaussians of the labels have the
+    means of the positive images and a common diagonal covariance, in the space of the first
+    principal components. The parameters a, b, w1 and w2 minimize the log loss, summed over the
+    known targets, plus shrinkage / 2 · (w1^2 + w2^2).
 
     The order of the labels within an image does not change, but the order of images may change.
-    ``with_image_vectors`` sets the image vectors of ``fit`` and ``logits``; ``Recognizer`` does so.
-    On the emoji scenes of this package, the log loss is about that of ``Platt``; see the page
-    docs/calibrators.md. With fewer than 100 images, all temperatures are 1.
+    ``Recognizer`` calls ``with_image_vectors``, which sets the image vectors of ``fit`` and
+    ``logits``. On the emoji scenes of this package, the log loss is about equal to that of
+    ``Platt``; see the page docs/calibrators.md. With fewer than 100 images, all temperatures are 1.
 
     Args:
-        components: Maximum number of principal components, >= 1. There is at most one for every
-            four calibration images.
-        shrinkage: Strength of the penalty that pulls w1 and w2 to 0, above 0.
+        components: Maximum number of principal components, >= 1. At most one component is used for
+            every four calibration images.
+        shrinkage: Strength of the penalty that shrinks w1 and w2 towards 0, above 0.
 
     Attributes:
         slope_: Fitted slope a, above 0.
         shift_: Fitted shift b.
         weights_: Fitted weights w1 and w2, in [-0.5, 0.5], ``(2,)``. The temperatures are in
             [exp(-3), exp(3)], because standardized log densities are clipped to [-3, 3].
-        density_: Fitted Gaussians.
+        density_: Fitted Gaussian densities of the image vectors.
         feature_means_: Means of the log densities on the calibration images, ``(2,)``.
-        feature_scales_: Standard deviations of these log densities, at least 0.5, ``(2,)``.
+        feature_scales_: Standard deviations of the log densities on the calibration images, at
+            least 0.5, ``(2,)``.
 
     Source:
         Joy et al., Sample-dependent Adaptive Temperature Scaling for Improved Calibration, AAAI

@@ -1,4 +1,4 @@
-"""Gaussian densities of image vectors, for all images and for the images of each label."""
+"""Fit Gaussian densities of image vectors, for all images and for the images of each label."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from scipy.special import logsumexp
 
 from surelabel.arrays import Array
 
-FOLDS = 5  # of the cross-fitted log densities
+FOLDS = 5  # folds of the cross-fitted log densities
 IMAGES_PER_COMPONENT = 4  # fewest images for each principal component
 PRIOR_IMAGES = 1.0  # images at the overall mean, added to the images of each label
-PRIOR_VARIANCE_IMAGES = 10.0  # images with the overall variance, added for the variance in a label
-MIN_VARIANCE = 0.05  # of a component within the labels, if the overall variance is 1
-MIN_RELATIVE_DEVIATION = 1e-3  # of a component, below which half-precision vectors are noise
+PRIOR_VARIANCE_IMAGES = 10.0  # images with the overall variance, for the variance in a label
+MIN_VARIANCE = 0.05  # lowest variance of a component within labels; the overall variance is 1
+MIN_RELATIVE_DEVIATION = 1e-3  # smaller relative deviations are noise of half-precision vectors
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,16 @@ class ImageDensity:
 
 
 def fit_image_density(vectors: Array, targets: Array, *, components: int) -> ImageDensity:
-    """Return the densities that are fitted to images with targets.
+    """Fit Gaussian densities to images with targets.
 
-    Means and variances of the labels are shrunk towards those of all images, so that labels with
-    few positives, or none, have a density.
+    The means and variances of the labels are shrunk towards the mean and the variance of all
+    images. Therefore labels with few or no positives have a density too.
 
     Args:
         vectors: Vectors of n images, ``(n, d)``, n >= 1.
         targets: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
-        components: Maximum number of principal components, >= 1. There is at most one for every
-            four images.
+        components: Maximum number of principal components, >= 1. At most one component is used for
+            every four images.
     """
     center = vectors.mean(axis=0)
     projection = _whitened_principal_components(
@@ -102,8 +102,9 @@ def _whitened_principal_components(centred: Array, count: int) -> Array:
 def cross_fitted_log_densities(vectors: Array, targets: Array, *, components: int) -> Array:
     """Return the log densities of each image, fitted on other images, ``(n, 2)``.
 
-    The log density of an image is higher if the image itself is in the fit. Cross-fitted densities
-    are comparable with those of other images. The images are split into five random folds.
+    The log density of an image is higher if the image itself is in the fit. Cross-fitted log
+    densities are comparable with the log densities of new images. The images are split into five
+    random folds.
 
     Args:
         vectors: Vectors of n images, ``(n, d)``, n >= 2.

@@ -1,4 +1,4 @@
-"""Fit of the weights of image features in the temperature of adaptive temperature scaling."""
+"""Fit the weights of image features in the temperature of adaptive temperature scaling."""
 
 import numpy as np
 from scipy.optimize import minimize

@@ -1,4 +1,4 @@
-"""Base class of the calibrators: input validation, output limits and scikit-learn methods."""
+"""This module defines the base class of calibrators, with validation and scikit-learn methods."""
 
 from abc import abstractmethod
 from typing import Any, Self
@@ -25,7 +25,7 @@ class BaseCalibrator(Calibrator):
     """
 
     def __init__(self) -> None:
-        """Create a calibrator without settings; a calibrator with settings overrides this."""
+        """Create a calibrator without settings. Calibrators with settings override this method."""
 
     def __repr__(self) -> str:
         """Return the class, the settings that differ from the default, and the fitted values."""
@@ -73,7 +73,7 @@ class BaseCalibrator(Calibrator):
         return {name: getattr(self, name) for name in table_entry_settings(type(self))}
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings of the calibrator; if a setting is invalid, no setting is changed.
+        """Change settings of the calibrator, or no setting if one of them is invalid.
 
         Raises:
             ConfigError: If a setting does not exist or its value is out of range.
@@ -91,7 +91,7 @@ class BaseCalibrator(Calibrator):
 
     @abstractmethod
     def _calibrated_log_odds(self, x: Array) -> Array:
-        """Return the calibrated log-odds of validated logits ``(n, c)``, not clipped."""
+        """Return the calibrated log-odds of validated logits ``(n, c)``, without clipping."""
 
     def _check_fitted(self) -> None:
         if not any(name.endswith("_") for name in vars(self)):

@@ -1,4 +1,4 @@
-"""Features of beta calibration."""
+"""Compute the features of beta calibration."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Cross-fitting: calibrate the logits of each image after a fit on other images."""
+"""Calibrate the logits of each image after a fit on other images (cross-fitting)."""
 
 from collections.abc import Callable
 
@@ -64,8 +64,8 @@ def cross_fitted_logits(
             vectors and ``vectors`` is None.
 
     Source:
-        Cross-validated calibration: Platt, Probabilistic Outputs for Support Vector Machines,
-        1999; the constant is the log-odds of its smoothed target for a single class.
+        Cross-validated calibration: Platt, Probabilistic Outputs for Support Vector Machines, 1999.
+        The constant is the log-odds of Platt's smoothed target for a single class.
 
     Example:
         >>> from surelabel.calibration.platt import Platt
@@ -83,7 +83,7 @@ def cross_fitted_logits(
     for k in range(folds):
         in_fold = fold == k
         calibrator = calibrator_for_images(make_calibrator(), vectors, ~in_fold)
-        has_folds = isinstance(calibrator, SelectsCalibrator)  # in which it copies these arrays
+        has_folds = isinstance(calibrator, SelectsCalibrator)  # which copy these arrays
         other_x, other_y, other_known = (
             to_mapped_array(array[~in_fold]) if has_folds else array[~in_fold]
             for array in (x, y, known)

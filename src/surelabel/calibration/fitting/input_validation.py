@@ -1,4 +1,4 @@
-"""Validation of the input and of the saved state of calibrators."""
+"""Validate the input and the saved state of calibrators."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Isotonic regression from scores to log-odds."""
+"""Fit isotonic regression from scores to log-odds."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from surelabel.mapped_arrays import to_mapped_array
 
 @dataclass(frozen=True)
 class IsotonicCurve:
-    """Non-decreasing curve that maps scores to log-odds, linear between knots, otherwise constant.
+    """Non-decreasing curve from scores to log-odds, linear between knots and constant outside.
 
     Attributes:
         knots: Scores of the k knots, strictly increasing, ``(k,)``.
@@ -32,7 +32,7 @@ class IsotonicCurve:
 
     @property
     def is_monotonic(self) -> bool:
-        """Whether the knots are strictly increasing and the levels non-decreasing."""
+        """Return whether the knots are strictly increasing and the levels non-decreasing."""
         return bool((np.diff(self.knots) > 0).all() and (np.diff(self.levels) >= 0).all())
 
 
@@ -56,7 +56,7 @@ def fit_isotonic_curve(x: Array, y: Array, pseudo_count: float) -> IsotonicCurve
 
 
 def _targets_per_score(x: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Return the different scores in rising order, and the number and sum of their targets."""
+    """Return the distinct scores in ascending order, and the number and sum of their targets."""
     order = np.argsort(x, kind="stable")
     scores, y = x[order], y[order]
     del order

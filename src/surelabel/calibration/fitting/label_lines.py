@@ -1,4 +1,4 @@
-"""Lines of labels: a slope and a shift for each label, fitted with a Gaussian prior."""
+"""Fit a slope and a shift for each label, with a Gaussian prior."""
 
 from typing import TypeVar
 
@@ -46,7 +46,7 @@ def fit_label_lines(
         y: Targets in [0, 1], ``(c, n)``. The value of an unknown target has no influence.
         weight: 1 or True for known targets, otherwise 0 or False, ``(c, n)``.
         start: Slopes and shifts of the first step, ``(c, 2)``.
-        mean: Slope m_u and shift m_v without data, ``(2,)``.
+        mean: Mean slope m_u and mean shift m_v of the prior, ``(2,)``.
         precision: Matrix P of the penalty, positive definite, ``(2, 2)``.
 
     Returns:
@@ -66,7 +66,8 @@ def label_line_derivatives(
 ) -> tuple[Array, Array]:
     """Return the gradient ``(c, 2)`` and the Hessian ``(c, 2, 2)`` of the log loss of each label.
 
-    The arguments are those of :func:`fit_label_lines`, and ``lines`` are slopes and shifts.
+    The arguments z, y and weight are those of :func:`fit_label_lines`. The array ``lines`` contains
+    slopes and shifts, ``(c, 2)``.
     """
     blocks = [
         slice(first, first + LABELS_PER_BLOCK) for first in range(0, len(z), LABELS_PER_BLOCK)

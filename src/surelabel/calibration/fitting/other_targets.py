@@ -1,4 +1,4 @@
-"""Log-odds of each target given the other targets of the same image."""
+"""Compute the log-odds of each target, given the other targets of the same image."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +10,8 @@ from surelabel.calibration.fitting.cross_fitting import assign_folds
 from surelabel.calibration.fitting.input_validation import validate_calibration_data
 
 RIDGE_WEIGHTS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # from strong to weak
-MAX_LOGIT = 15.0  # of the input; extreme log-odds could not be changed by other targets
-MAX_STEPS = 60  # of each fit
+MAX_LOGIT = 15.0  # limit of the input; other targets cannot change more extreme log-odds
+MAX_STEPS = 60  # optimizer steps of each fit
 
 
 def logits_given_other_targets(
@@ -26,10 +26,10 @@ def logits_given_other_targets(
 
         logit'_c = logit_c + b_c + Σ_{k != c} W_kc · (y_k - sigmoid(logit_k))
 
-    The residual of another target, y_k - sigmoid(logit_k), is what this target adds to the scores;
-    for an unknown target it is 0. b and W minimize the log loss plus ridge · (|W|² + |b|²) / 2 on
-    the images of other folds, so that the result for a target does not depend on this target. The
-    weight ``ridge`` is the one of 0.1 to 1,000 with the lowest log loss. If no weight reduces the
+    The term y_k - sigmoid(logit_k) is the residual of another target, or 0 if that target is
+    unknown. The parameters b and W minimize the log loss plus ridge · (|W|² + |b|²) / 2 on the
+    images of other folds. Therefore the result for a target does not depend on this target. The
+    weight ``ridge`` is selected from 0.1 to 1,000 by the lowest log loss. If no weight reduces the
     log loss, the result is ``logits``.
 
     Args:
@@ -51,7 +51,7 @@ def logits_given_other_targets(
 
     Source:
         none; ours. Stacking after Wolpert, Stacked Generalization, Neural Networks 1992, with a
-        ridge penalty; the page docs/label-errors.md measures what it adds.
+        ridge penalty. The page docs/label-errors.md has the measured improvement.
 
     Example:
         >>> y = np.array([[1, 1], [0, 0]] * 50)

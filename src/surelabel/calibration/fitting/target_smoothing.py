@@ -1,4 +1,4 @@
-"""Target smoothing as in Platt scaling."""
+"""Smooth targets as in Platt scaling."""
 
 from surelabel.arrays import Array
 
@@ -19,7 +19,7 @@ def smoothed_target_levels(y: Array) -> tuple[float, float]:
 
 
 def interpolate_smoothed_targets(y: Array, low: float, high: float) -> Array:
-    """Return smoothed targets, of all or of some targets.
+    """Return smoothed targets, interpolated between the smoothed values of 0 and 1.
 
     Args:
         y: Targets in [0, 1].

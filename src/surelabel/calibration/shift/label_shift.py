@@ -1,4 +1,4 @@
-"""Label shift (prior shift): adapt calibrated logits to images with other label frequencies."""
+"""Adapt calibrated logits to images with other label frequencies (label shift, prior shift)."""
 
 from dataclasses import dataclass
 
@@ -86,7 +86,7 @@ def estimate_label_shift(
 
     Source:
         Saerens, Latinne and Decaestecker, Adjusting the Outputs of a Classifier to New a Priori
-        Probabilities: A Simple Procedure, Neural Computation, 2002. The need for calibrated
+        Probabilities: A Simple Procedure, Neural Computation, 2002. On the need for calibrated
         probabilities: Alexandari, Kundaje and Shrikumar, Maximum Likelihood with Bias-Corrected
         Calibration is Hard-To-Beat at Label Shift Adaptation, ICML 2020, arXiv:1901.06852.
 

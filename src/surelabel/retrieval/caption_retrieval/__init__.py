@@ -1,1 +1,1 @@
-"""Ranking metrics of retrieval between images and captions, in both directions."""
+"""Compute ranking metrics of retrieval between images and captions, in both directions."""

@@ -1,4 +1,4 @@
-"""Relevant pairs without an annotation of their own that a model ranks below irrelevant pairs."""
+"""Count the false negatives of caption datasets: relevant pairs that are annotated as negative."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,13 @@ from surelabel.retrieval.caption_retrieval.relevant_ranks import RelevantRanks
 
 @dataclass(frozen=True)
 class FalseNegatives:
-    """Relevant items of other images or captions, and how many of them are ranked as irrelevant.
+    """Numbers of relevant items of other images or captions, and of those ranked below rank R.
 
     Attributes:
-        relevant_items: Number of pairs of a query and a relevant item that is not its own.
-        missed_items: Number of these pairs whose item is not among the first R items of the query.
-            R is the number of all relevant items of the query, with its own items.
+        relevant_items: Number of pairs of a query and a relevant item that was annotated for
+        another query.
+            missed_items: Number of these pairs whose item is not among the first R items of the
+            query. R is the number of all relevant items of the query, with its own items.
     """
 
     relevant_items: int
@@ -22,16 +23,18 @@ class FalseNegatives:
 
     @property
     def rate(self) -> float:
-        """Fraction of missed items, in [0, 1], or NaN if there is no such relevant item."""
+        """Return the fraction of missed items, in [0, 1], or NaN if ``relevant_items`` is 0."""
         return self.missed_items / self.relevant_items if self.relevant_items else float("nan")
 
 
 def count_false_negatives(ranks: RelevantRanks) -> FalseNegatives:
-    """Count the relevant items of other images or captions that a model ranks as irrelevant.
+    """Count the relevant items of other images or captions, and those that a model ranks too low.
 
-    A dataset with one image per caption calls every other pair negative, although some of these
-    pairs match; they are its false negatives. An item at a rank above R has at least one irrelevant
-    item above it, because fewer than R other items are relevant. A perfect ranking misses no item.
+    In a dataset with one image per caption, every other pair is negative. Some of the negative
+    pairs match; they are the false negatives of the dataset. A relevant item is missed if its rank
+    is greater than R, the number of relevant items of the query. At least one irrelevant item is
+    then ranked above it, because only R - 1 other items are relevant. A perfect ranking misses no
+    item.
 
     Args:
         ranks: Ranks of all relevant items, such as ``ranks.at_least(1)``.

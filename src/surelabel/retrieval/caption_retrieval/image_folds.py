@@ -1,4 +1,4 @@
-"""Recall in folds of the images, such as the 1K evaluation of COCO with five folds."""
+"""Compute the recall in folds of images, such as the 1K evaluation of COCO with five folds."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +36,7 @@ class FoldRecall:
 
     @property
     def rsum(self) -> float:
-        """Sum of the recalls of both directions in percent."""
+        """Return the sum of the recalls of both directions in percent (RSUM)."""
         recalls = (*self.image_to_caption.values(), *self.caption_to_image.values())
         return 100 * sum(recalls)
 
@@ -74,9 +74,8 @@ def recall_in_image_folds(
 ) -> FoldRecall:
     """Compute the recall of own items within each fold, and the mean over folds.
 
-    In each fold, the images of the fold and their captions are the queries and the items, so the
-    ranked lists contain items of the fold only. Each query needs all scores of its fold. Queries
-    without an own item, such as images without a caption, are left out.
+    In each fold, the queries and the ranked items are the images of the fold and their captions.
+    Queries without an own item, such as images without a caption, are left out.
 
     Args:
         scores: Finite scores of n images and s captions, ``(n, s)``.

@@ -1,4 +1,4 @@
-"""Ranking metrics of each query, computed from the ranks of its relevant items.
+"""Compute ranking metrics of each query from the ranks of its relevant items.
 
 A query is an image or a caption; its items are the captions or the images of the collection. Every
 function returns one value per query of ``RelevantRanks.queries``, without a mean.
@@ -26,8 +26,8 @@ def first_relevant_rank(ranks: RelevantRanks) -> npt.NDArray[np.int64]:
 def query_recall_at_k(ranks: RelevantRanks, *, k: int) -> Array:
     """Return 1 if a relevant item is among the first k items, otherwise 0, ``(q,)``.
 
-    The mean over queries is R@k of retrieval between images and captions. In other fields this mean
-    is the hit rate, because it does not count the relevant items.
+    The mean over queries is R@k of retrieval between images and captions. In other fields, this
+    mean is called hit rate, because it does not depend on the number of relevant items found.
 
     Args:
         ranks: Ranks of the relevant items.
@@ -40,7 +40,7 @@ def query_recall_at_k(ranks: RelevantRanks, *, k: int) -> Array:
         Karpathy and Fei-Fei, Deep Visual-Semantic Alignments, CVPR 2015.
     """
     if k < 1:
-        raise InputError(f"k, the number of items, must be at least 1; got {k}.")
+        raise InputError(f"k, the number of items, must be at least 1; got {k}. Increase k.")
     return (first_relevant_rank(ranks) <= k).astype(np.float64)
 
 
@@ -80,7 +80,7 @@ def query_average_precision_at_r(ranks: RelevantRanks) -> Array:
 def query_ndcg(ranks: RelevantRanks) -> Array:
     """Return the normalized discounted cumulative gain of each query, in (0, 1], ``(q,)``.
 
-        (sum over relevant items of grade / log2(1 + rank)) / (the same sum of a perfect ranking)
+        (sum over relevant items of grade / log2(1 + rank)) / (this sum for a perfect ranking)
 
     The whole list is ranked, and the gain of an item is its grade.
 

@@ -1,4 +1,4 @@
-"""Relevant items of each query, for the two directions of retrieval between images and captions."""
+"""List the relevant items of each query, for retrieval between images and captions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,9 +46,9 @@ def relevant_items_of_lists(
 
     Args:
         lists: Columns of the relevant items of each query, length q. The order of the columns has
-            no meaning; a list may be empty. ``NOT_RANKED`` (-1) is a relevant item that is not in
-            the collection: it counts as relevant, and no model can find it. The annotations of ECCV
-            Caption have two such captions.
+            no effect, and a list may be empty. ``NOT_RANKED`` (-1) is an item that is relevant but
+            not in the collection, so no model can find it. The annotations of ECCV Caption have two
+            such captions.
 
     Raises:
         InputError: If a list contains a column twice, or a column below -1.
@@ -63,9 +63,9 @@ def relevant_items_of_lists(
     pairs = np.stack([queries, items], axis=1)[items != NOT_RANKED]
     if len(np.unique(pairs, axis=0)) < len(pairs) or (items < NOT_RANKED).any():
         raise InputError(
-            "The relevant items of a query must be different columns >= 0, or -1 for items that "
-            "are not in the collection; got a column twice or a column below -1. Remove it from "
-            "the list of its query."
+            "Relevant items of a query must be different columns >= 0, or -1 (not in the "
+            "collection); got a column twice or a column below -1. Remove this column from the "
+            "list."
         )
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
     return RelevantItems(offsets, items, np.ones(len(items)), np.ones(len(items), bool))
@@ -74,7 +74,7 @@ def relevant_items_of_lists(
 def relevant_captions_of_images(
     image_rows: npt.ArrayLike, n_images: int, relevance: Relevance | None = None
 ) -> RelevantItems:
-    """Return the relevant captions of each image: its own captions and those with a grade above 0.
+    """Return the relevant captions of each image: own captions, and captions with a grade above 0.
 
     Args:
         image_rows: Row of the image that each caption was written for, ``(s,)``.
@@ -97,7 +97,7 @@ def relevant_captions_of_images(
 def relevant_images_of_captions(
     image_rows: npt.ArrayLike, n_images: int, relevance: Relevance | None = None
 ) -> RelevantItems:
-    """Return the relevant images of each caption: its own image and those with a grade above 0.
+    """Return the relevant images of each caption: own image, and images with a grade above 0.
 
     Args:
         image_rows: Row of the image that each caption was written for, ``(s,)``.
@@ -120,7 +120,7 @@ def relevant_images_of_captions(
 def _own_and_graded_relevant_items(
     image_rows: npt.ArrayLike, n_images: int, relevance: Relevance | None
 ) -> tuple[ColumnIndices, ColumnIndices, Array, Flags]:
-    """Return image row, caption row, grade and own mark of each relevant pair, without repeats."""
+    """Return image row, caption row, grade and ``is_own`` of each relevant pair, once per pair."""
     own_images = np.asarray(image_rows, dtype=np.intp)
     check_shapes(image_rows=(own_images, "s"))
     own_captions = np.arange(len(own_images))

@@ -1,4 +1,4 @@
-"""Ranks of the relevant items in the ranked list of each query."""
+"""Compute the ranks of the relevant items in the ranked list of each query."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +17,11 @@ MIN_SORTED_ITEMS, SCORES_PER_SORTED_ITEM = 4, 256  # a sort takes as long as thi
 
 @dataclass(frozen=True)
 class RelevantRanks:
-    """Ranks of the relevant items of each query that has one.
+    """Ranks of the relevant items of each query with at least one relevant item.
 
     The relevant items of the query at position ``i`` are the entries ``offsets[i]`` to
-    ``offsets[i + 1]`` of ``ranks``, ``grades`` and ``is_own``. Their order has no meaning.
+    ``offsets[i + 1]`` of ``ranks``, ``grades`` and ``is_own``. The order of the entries has no
+    meaning.
 
     Attributes:
         queries: Row of each query with at least one relevant item, increasing, ``(q,)``.
@@ -40,12 +41,12 @@ class RelevantRanks:
 
     @property
     def positions(self) -> ColumnIndices:
-        """Position of the query of each entry, from 0 to q - 1, ``(k,)``."""
+        """Return the position of the query of each entry, from 0 to q - 1, ``(k,)``."""
         return np.repeat(np.arange(len(self.queries)), self.relevant_counts)
 
     @property
     def relevant_counts(self) -> ColumnIndices:
-        """Number of relevant items of each query, ``(q,)``."""
+        """Return the number of relevant items of each query, ``(q,)``."""
         return np.diff(self.offsets)
 
     def own(self) -> "RelevantRanks":
@@ -69,7 +70,7 @@ class RelevantRanks:
         return self._entries(self.is_own | (self.grades >= threshold))
 
     def of_queries(self, queries: ColumnIndices) -> "RelevantRanks":
-        """Return the ranks of some queries; all other queries are left out.
+        """Return the ranks of the given queries; other queries are left out.
 
         Args:
             queries: Rows of the queries, a subset of ``self.queries``.
@@ -77,7 +78,7 @@ class RelevantRanks:
         return self._entries(np.isin(self.queries, queries)[self.positions])
 
     def _entries(self, is_selected: Flags) -> "RelevantRanks":
-        """Return some entries; a query without any of them is left out."""
+        """Return the selected entries; a query without a selected entry is left out."""
         counts = np.bincount(self.positions[is_selected], minlength=len(self.queries))
         has_items = counts > 0
         return RelevantRanks(

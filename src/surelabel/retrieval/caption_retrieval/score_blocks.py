@@ -1,4 +1,4 @@
-"""Iteration over blocks of rows of a score matrix, without a copy of the whole matrix."""
+"""Iterate over blocks of rows of a score matrix, without a copy of the whole matrix."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,13 +9,13 @@ import numpy.typing as npt
 from surelabel.errors import InputError
 
 ROWS_PER_BLOCK = 256  # a block with 25,000 float32 columns takes 26 MB
-COLUMNS_PER_TILE = 64  # of a transposed matrix; a tile fits into the first-level cache
+COLUMNS_PER_TILE = 64  # columns of a transposed matrix; a tile fits into the L1 cache
 
 
 def iterate_score_blocks(
     scores: npt.NDArray[np.floating[Any]],
 ) -> Iterator[tuple[int, npt.NDArray[np.floating[Any]]]]:
-    """Yield the first row and the scores of consecutive blocks of rows.
+    """Yield the number of the first row and the scores of each block of consecutive rows.
 
     A block of a transposed matrix is copied in tiles, which is about five times faster than copying
     row by row.
