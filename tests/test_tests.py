@@ -18,26 +18,26 @@ def called(node):
     return getattr(function, "attr", getattr(function, "id", ""))
 
 
-def can_fail(function, helpers):
-    """Whether a function asserts, expects an error, or calls something that does."""
+def checks(function):
+    """Whether a function asserts or expects an error, and the names of what it calls."""
+    asserts, names = False, set()
     for node in ast.walk(function):
-        name = called(node)
-        if isinstance(node, ast.Assert | ast.Raise) or name.startswith("assert_"):
-            return True
-        if name in EXPECTATIONS | helpers:
-            return True
-    return False
+        asserts = asserts or isinstance(node, ast.Assert | ast.Raise)
+        if isinstance(node, ast.Call):
+            names.add(called(node))
+    asserts = asserts or any(name.startswith("assert_") for name in names)
+    return asserts or not names.isdisjoint(EXPECTATIONS), names
 
 
 def faults(code):
     """One sentence for each place that looks like a check and checks nothing."""
-    tree = ast.parse(code)
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
-    helpers = {f.name for f in functions if can_fail(f, set())}
-    for function in functions:
-        if function.name.startswith("test_") and not can_fail(function, helpers):
+    nodes = list(ast.walk(ast.parse(code)))
+    functions = [(n, *checks(n)) for n in nodes if isinstance(n, ast.FunctionDef)]
+    helpers = {function.name for function, can_fail, _ in functions if can_fail}
+    for function, can_fail, names in functions:
+        if function.name.startswith("test_") and not can_fail and names.isdisjoint(helpers):
             yield f"line {function.lineno}: {function.name} cannot fail"
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
             yield f"line {node.lineno}: the answer of a comparison is thrown away"
         if isinstance(node, ast.Expr) and called(node.value) in ANSWERS:

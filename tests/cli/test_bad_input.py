@@ -206,7 +206,7 @@ CASES = {
     ),
     "a split that is not there": (
         ["evaluate", "tiny-vit", "scenes-80:tests"],
-        "has no split 'tests'. It has: train",
+        "has no split 'tests'. Its splits are train",
     ),
     "an unknown name in a query": (search("lion & guitr"), "'guitr'.* Did you mean 'guitar'"),
     "an empty query": (search(" "), "A query must contain at least one term"),
@@ -310,7 +310,7 @@ CASES = {
     ),
     "a report over something else": (
         ["evaluate", "recognizer", "labels.csv", "--report", "images"],
-        "or an existing report, but images contains other files",
+        "or an existing report; got images, which contains other files",
     ),
     "a report over the current folder": (
         ["evaluate", "recognizer", "gone.csv", "--report", "."],

@@ -23,7 +23,7 @@ def test_another_version_is_refused(package, found):
 
 
 def test_a_folder_that_a_node_does_not_see_is_refused():
-    with pytest.raises(DataError, match="node-1 does not see it"):
+    with pytest.raises(DataError, match="node-1 has no access"):
         check_node_reports([NODE | {"sees_folder": False}], VERSIONS, Path("out"))
 
 

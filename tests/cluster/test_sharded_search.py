@@ -1,8 +1,4 @@
-"""Indexes in the actors of a local Ray cluster, which a command starts with a time limit."""
-
-import json
-import subprocess
-import sys
+"""Indexes in the actors of a local Ray cluster."""
 
 import numpy as np
 import pytest
@@ -13,10 +9,11 @@ from surelabel.retrieval import Index
 
 pytest.importorskip("ray")
 
-from surelabel.cluster.sharded_search import IndexHolder
+from surelabel.cluster import sharded_search
+from surelabel.cluster.sharded_search import IndexHolder, open_cluster_index
+from surelabel.errors import DataError, InputError, SurelabelError, UnknownName
 
 NAMES = ["apple", "fork", "knife"]
-TIME_LIMIT = 240  # seconds
 
 
 def write_indexes(folder):
@@ -32,43 +29,40 @@ def write_indexes(folder):
         Index.create(folder / name, made, root="/nowhere")
 
 
-def test_actors_give_the_hits_of_one_index_and_errors_are_one_line(tmp_path):
+def test_actors_give_the_hits_of_one_index_and_errors_are_one_line(cluster, tmp_path, monkeypatch):
     write_indexes(tmp_path)
-    code = """
-import json, sys
-from surelabel.cluster.sharded_search import open_cluster_index
-from surelabel.errors import SurelabelError
+    monkeypatch.chdir(tmp_path)
+    addresses, connect = [], sharded_search.connect_to_ray
 
-with open_cluster_index(["a", "b", "c"]) as index:
-    hits = index.search("fork & !knife", 12)
-    lines = []
-    for query, folders in (("fokr", None), ("fork", ["a", "none"]), ("fork", ["a", "a"]),
-                           ("fork", ["a", "one"])):
-        try:
-            if folders is None:
-                index.search(query)
-            else:
-                with open_cluster_index(folders) as other:
-                    other.search(query)
-        except SurelabelError as error:
-            lines.append([type(error).__name__, str(error)])
-print(json.dumps([[vars(hit) for hit in hits], lines, len(index)]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT,
-    )
-    assert done.returncode == 0, done.stderr
-    hits, errors, n_images = json.loads(done.stdout)
-    assert hits == [vars(hit) for hit in Index.open(tmp_path / "one").search("fork & !knife", 12)]
+    def connect_and_record(address, **more):
+        addresses.append(address)
+        return connect(address, **more)
+
+    monkeypatch.setattr(sharded_search, "connect_to_ray", connect_and_record)
+    with open_cluster_index(["a", "b", "c"]) as index:
+        hits = index.search("fork & !knife", 12)
+        n_images = len(index)
+        errors = [error_of(lambda: index.search("fokr"))]
+        for folders in (["a", "none"], ["a", "a"], ["a", "one"]):
+            errors.append(error_of(lambda folders=folders: search_fork(folders)))
+    assert addresses == ["local"] * 4
+    expected = Index.open(tmp_path / "one").search("fork & !knife", 12)
+    assert [vars(hit) for hit in hits] == [vars(hit) for hit in expected]
     assert n_images == 30
-    assert [name for name, _ in errors] == ["UnknownName", "DataError", "InputError", "DataError"]
-    assert "00.jpg is in" in errors[3][1]
-    assert "one of 7 such images" in errors[3][1]
-    assert all("\n" not in text for _, text in errors)
+    assert [type(error) for error in errors] == [UnknownName, DataError, InputError, DataError]
+    assert "/nowhere/00.jpg in " in str(errors[3])
+    assert "one of 7 such images" in str(errors[3])
+
+
+def error_of(search):
+    with pytest.raises(SurelabelError, match=r"\A[^\n]+\Z") as error:
+        search()
+    return error.value
+
+
+def search_fork(folders):
+    with open_cluster_index(folders) as index:
+        index.search("fork")
 
 
 def test_an_actor_returns_errors_and_descriptions(tmp_path):
@@ -78,7 +72,7 @@ def test_an_actor_returns_errors_and_descriptions(tmp_path):
     assert (description.n_images, description.names) == (7, tuple(NAMES))
 
 
-def test_actors_give_the_hits_of_one_index_for_every_form_of_query(tmp_path):
+def test_actors_give_the_hits_of_one_index_for_every_form_of_query(cluster, tmp_path, monkeypatch):
     images = sl.collection("scenes-80", split="test").take(range(30))
     recognizer = sl.Recognizer.zero_shot("tiny-vit", ["lion", "guitar", "rocket"])
     predictions = recognizer.predict(images)
@@ -93,36 +87,20 @@ def test_actors_give_the_hits_of_one_index_for_every_form_of_query(tmp_path):
         f"like:{images.paths[3]}#9 & lion<0.9 & width>10",
         "(lion & date>1990) | (guitar & !path:*3*)",
     ]
-    (tmp_path / "queries.json").write_text(json.dumps(queries))
-    code = """
-import json
-import surelabel as sl
-from surelabel.cluster.sharded_search import open_cluster_index
-
-encoder = sl.query_encoder(sl.Index.open("a"), "tiny-vit", device="cpu")
-with open_cluster_index(["a", "b", "c"]) as index:
-    for query in json.load(open("queries.json")):
-        hits = index.search(query, 8, encoder=encoder)
-        steps = index.explain(query, 8, encoder=encoder)
-        print(json.dumps([[hit.as_dict() for hit in hits], len(steps)]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT,
-    )
-    assert done.returncode == 0, done.stderr
-    one = sl.Index.open(tmp_path / "one")
-    encoder = sl.query_encoder(one, "tiny-vit")
-    lines = done.stdout.splitlines()[-len(queries) :]
-    for query, line in zip(queries, lines, strict=True):
-        found, n_steps = json.loads(line)
+    monkeypatch.chdir(tmp_path)
+    one = sl.Index.open("one")
+    encoder = sl.query_encoder(one, "tiny-vit", device="cpu")
+    with open_cluster_index(["a", "b", "c"]) as index:
+        answers = [
+            (index.search(query, 8, encoder=encoder), index.explain(query, 8, encoder=encoder))
+            for query in queries
+        ]
+    for query, (hits, steps) in zip(queries, answers, strict=True):
+        found = [hit.as_dict() for hit in hits]
         expected = [hit.as_dict() for hit in one.search(query, 8, encoder=encoder)]
         assert [hit["path"] for hit in found] == [hit["path"] for hit in expected]
         for hit, other in zip(found, expected, strict=True):
             assert hit["probability"] == pytest.approx(other["probability"], rel=1e-5)
             assert hit["terms"] == pytest.approx(other["terms"], rel=1e-5)
             assert hit.get("similarity") == pytest.approx(other.get("similarity"), abs=1e-6)
-        assert n_steps >= 1
+        assert len(steps) >= 1

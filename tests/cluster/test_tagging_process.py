@@ -22,16 +22,22 @@ def test_a_missing_recognizer_is_an_error(settings, tmp_path):
         TaggingProcess(replace(settings, recognizer=str(tmp_path / "none")))
 
 
-def test_a_process_that_ended_is_an_error(settings):
+@pytest.fixture(scope="module")
+def ended_process(settings, images):
+    """Return a process that ended, and its predictions of an image."""
     process = TaggingProcess(settings)
+    predictions = process.predict(images[:1])
     process.close()
+    return process, predictions
+
+
+def test_a_process_that_ended_is_an_error(ended_process):
+    process, _ = ended_process
     with pytest.raises(DataError, match="ended with exit code -9"):
         process.predict(["a.jpg"])
 
 
-def test_vectors_are_left_out_unless_requested(settings, images):
-    process = TaggingProcess(settings)
-    predictions = process.predict(images[:1])
-    process.close()
+def test_vectors_are_left_out_unless_requested(ended_process, images):
+    _, predictions = ended_process
     assert predictions.paths == images[:1]
     assert (predictions.features, predictions.hashes) == (None, None)

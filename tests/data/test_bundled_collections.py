@@ -117,5 +117,7 @@ def test_an_unknown_collection_gets_the_list():
 
 
 def test_an_unknown_split_gets_the_list():
-    with pytest.raises(UnknownName, match=r"no split 'dev'. It has: train, validation, test\."):
+    with pytest.raises(
+        UnknownName, match=r"no split 'dev'. Its splits are train, validation, test\."
+    ):
         collection("scenes-80", split="dev")

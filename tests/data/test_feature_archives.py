@@ -216,6 +216,9 @@ def test_an_array_contains_the_identifiers_of_the_rows(tmp_path):
     names = ["a", "b", "c", "d"]
     assert list(read_feature_archive(saved(tmp_path, paths=names)).all_rows.paths) == names
     assert read_feature_archive(saved(tmp_path)).all_rows.paths[1].endswith("row 1")
-    for wrong, counts in ((["a", "b", "c", "a"], "3 different among 4"), (["a"], "1 different")):
+    for wrong, counts in (
+        (["a", "b", "c", "a"], "3 different texts among 4"),
+        (["a"], "1 different"),
+    ):
         with pytest.raises(DataError, match=f"different text for each of 4 rows; got {counts}"):
             read_feature_archive(saved(tmp_path, paths=wrong))

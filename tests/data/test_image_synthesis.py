@@ -95,7 +95,9 @@ def test_settings_out_of_range_are_refused(settings, error, message, tmp_path):
 
 def test_a_folder_with_other_files_is_kept(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(DataError, match="must be a new or empty folder; got other content"):
+    with pytest.raises(
+        DataError, match="must be a new or empty folder; got a folder with other files"
+    ):
         synthesize_images(Captions(TEXTS), tmp_path, seed=0)
     assert (tmp_path / "mine.txt").read_text() == "mine"
 

@@ -77,7 +77,7 @@ def test_names_that_never_match_are_explained():
         ("s.csv", "image,dog\na,1\na,2\n", InputError, r"s\.csv: Each image must have one row"),
         ("s.csv", "image,dog\n", DataError, r"at least one row of scores; got none"),
         ("s.csv", "id,dog\na,1\n", DataError, r"column of image paths.*--image-column id"),
-        ("s.xlsx", "PK", DataError, r"must be a file \.csv, \.tsv, \.parquet or \.npz; got"),
+        ("s.xlsx", "PK", DataError, r"must be in a \.csv, \.tsv, \.parquet or \.npz file; got"),
         ("s.parquet", "PAR1", DataError, r"must be a Parquet file; got"),
         ("s.npz", "PK", DataError, r"an archive of scores.*paths=…"),
     ],

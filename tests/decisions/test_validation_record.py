@@ -200,7 +200,7 @@ def changed(name, change):
             changed("predicted_positives", lambda a: a[0]),
             "not one number for each of 163 thresholds",
         ),
-        (changed("thresholds", lambda a: a[::-1]), "do not rise from 0 to 1"),
+        (changed("thresholds", lambda a: a[::-1]), "do not increase from 0 to 1"),
         (
             changed("predicted_positives", lambda a: a[:, ::-1]),
             "more labels are predicted at a higher threshold",

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -63,19 +64,16 @@ def unfitted(method):
 
 
 @pytest.fixture(scope="module")
-def fits(images, texts):
-    """Fit each method once, on data with further labels that the recognizer does not have."""
-    return {
-        name: unfitted(name).fit(texts if name in fitted_on_texts else images)
-        for name in (*fitted_on_labels, *fitted_on_texts)
-    }
+def fit(images, texts):
+    """Fit a method once, on data with further labels that the recognizer does not have."""
+    return cache(lambda name: unfitted(name).fit(texts if name in fitted_on_texts else images))
 
 
 @every_fit
-def test_labels_that_are_added_after_the_fit_have_no_influence_on_it(method, fits, images, texts):
+def test_labels_that_are_added_after_the_fit_have_no_influence_on_it(method, fit, images, texts):
     source = texts if method in fitted_on_texts else images
     alone = unfitted(method).fit(with_columns(source, range(len(NAMES))))
-    assert alone.fingerprint == fits[method].fingerprint
+    assert alone.fingerprint == fit(method).fingerprint
     start = unfitted(method).method.state_dict()
     weights = alone.method.state_dict()
     assert any(not torch.equal(weights[key], start[key]) for key in start)
@@ -106,7 +104,7 @@ class EncodedInEachStep(FeatureBatches):
 
 @pytest.mark.parametrize("method", trained_on_labels)
 def test_training_on_cached_features_equals_encoding_the_images_in_each_step(
-    method, fits, images, tmp_path
+    method, fit, images, tmp_path
 ):
     recognizer = unfitted(method)
     source = LabelledImages(*vars(with_columns(images, range(len(NAMES)))).values())
@@ -122,7 +120,7 @@ def test_training_on_cached_features_equals_encoding_the_images_in_each_step(
     torch.manual_seed(recognizer.run.seed)
     fit_recognizer_method_on_batches(recognizer.run, it, batches, objective)
     assert batches.n_encoded == recognizer.run.epochs * len(images)
-    for key, values in fits[method].method.state_dict().items():
+    for key, values in fit(method).method.state_dict().items():
         torch.testing.assert_close(it.state_dict()[key], values, atol=1e-5, rtol=0, msg=key)
 
 
@@ -141,7 +139,8 @@ for path in open(f"{folder}/list").read().split():
 """
 
 
-def test_what_a_new_process_loads_scores_new_labels_the_same(fits, images, tmp_path):
+def test_what_a_new_process_loads_scores_new_labels_the_same(fit, images, tmp_path):
+    fits = {name: fit(name) for name in (*fitted_on_labels, *fitted_on_texts)}
     folders = {name: tmp_path / name for name in fits}
     for name, recognizer in fits.items():
         recognizer.save(folders[name])

@@ -287,10 +287,10 @@ def test_an_image_that_kills_its_worker_is_named_and_the_others_are_encoded(enco
         image = opened.convert("RGB")
     box = layout.boxes(image.size, "")[13]
     deadly_view = crop_and_resize_box(image, box, size=(96, 96)).tobytes()
-    found = encode_views(Deadly(encoder), paths, layout, workers=2, batch_size=8)
+    found = encode_views(Deadly(encoder), paths[:4], layout, workers=2, batch_size=8)
     assert list(found.unreadable) == [2]
     assert found.unreadable[2].startswith("the decoding process was killed (SIGKILL)")
-    assert found.counts.tolist() == [20, 20, 0, 20, 20, 20]
-    expected = encode_views(encoder, paths, layout).views
+    assert found.counts.tolist() == [20, 20, 0, 20]
+    expected = encode_views(encoder, paths[:4], layout).views
     expected[2] = 0
     torch.testing.assert_close(found.views, expected, atol=1e-3, rtol=0)

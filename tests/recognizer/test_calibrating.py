@@ -213,7 +213,7 @@ def test_its_record_is_a_promise_for_goals_and_no_ground_for_guarantees(found):
     shown = operating_point(recognizer, "expected_count").predict(expit(calibration.logits(raw)))
     assert shown.sum() == pytest.approx(SCENES.targets.sum(), rel=0.25)
     with pytest.raises(
-        NotFitted, match=r"calibrated without labels\. Run `surelabel calibrate .* with 20"
+        NotFitted, match=r"got a calibration without labels\. Run `surelabel calibrate .* with 20"
     ):
         guarantee(recognizer, "at_most_wrong")
 

@@ -27,6 +27,7 @@ from surelabel.training import Checkpoint
 
 NAMES = ["lion", "guitar", "car"]
 WIDTH = 16
+PLATT = "calibrator.name=platt"  # the default selects a calibrator in each fold, which is slow
 
 
 def rows(n=60, width=WIDTH, seed=0, **changed):
@@ -51,7 +52,7 @@ def examples(source):
 @pytest.mark.parametrize("regularizer", [None, "label_pair", "mdca"])
 @pytest.mark.parametrize("loss", [*LOSSES, *SET_LOSSES])
 def test_every_loss_learns_beside_a_regularizer_and_is_calibrated(loss, regularizer):
-    more = [f"regularizer.name={regularizer}"] if regularizer else []
+    more = [f"regularizer.name={regularizer}", PLATT] if regularizer else []
     recognizer = unfitted(f"loss.name={loss}", "epochs=20", *more).fit(rows())
     test = rows(seed=1, n=200)
     scores = recognizer.predict(test).scores
@@ -293,17 +294,18 @@ def test_only_saving_deletes_the_checkpoints_and_until_then_a_fit_resumes_at_its
 ):
     monkeypatch.chdir(tmp_path)
     files = ["kept", "kept.fold-1-of-2", "kept.fold-2-of-2"]
-    fitted = unfitted().fit(rows(), folds=2, checkpoint="kept")
+    fitted = unfitted(PLATT).fit(rows(), folds=2, checkpoint="kept")
     assert sorted(os.listdir()) == files
     (tmp_path / "in the way").write_text("mine")
     with pytest.raises(DataError, match=r"in the way.*The fit is stored in .*kept; the same fit"):
         fitted.save("in the way")
     seen = []
-    again = unfitted().fit(
+    again = unfitted(PLATT).fit(
         rows(), folds=2, checkpoint="kept", progress=lambda *done: seen.append(done)
     )
     assert seen == [(1, 2), (2, 2)]  # no epoch, and no epoch of a fold
-    assert again.fingerprint == fitted.fingerprint == unfitted().fit(rows(), folds=2).fingerprint
+    uninterrupted = unfitted(PLATT).fit(rows(), folds=2)
+    assert again.fingerprint == fitted.fingerprint == uninterrupted.fingerprint
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir("elsewhere")
     again.save(tmp_path / "saved")
@@ -318,16 +320,18 @@ def test_a_fit_that_was_stopped_in_a_fold_resumes_in_that_fold(tmp_path, monkeyp
         Checkpoint, "save", lambda self, *given: epochs.append(self.path.name) or save(self, *given)
     )
     with pytest.raises(Stop, match="enough"):
-        unfitted("epochs=1").fit(
+        unfitted("epochs=1", PLATT).fit(
             rows(), folds=3, checkpoint=tmp_path / "kept", progress=stop_in_fold(2)
         )
-    again = unfitted("epochs=1").fit(rows(), folds=3, checkpoint=tmp_path / "kept")
+    again = unfitted("epochs=1", PLATT).fit(rows(), folds=3, checkpoint=tmp_path / "kept")
     assert epochs == ["kept", *(f"kept.fold-{k}-of-3" for k in (1, 2, 3))]
-    assert again.fingerprint == unfitted("epochs=1").fit(rows(), folds=3).fingerprint
+    assert again.fingerprint == unfitted("epochs=1", PLATT).fit(rows(), folds=3).fingerprint
 
 
 def test_the_checkpoint_may_be_in_the_folder_of_the_recognizer(tmp_path):
-    unfitted().fit(rows(), folds=2, checkpoint=tmp_path / "out" / "kept").save(tmp_path / "out")
+    unfitted(PLATT).fit(rows(), folds=2, checkpoint=tmp_path / "out" / "kept").save(
+        tmp_path / "out"
+    )
     assert Recognizer.load(tmp_path / "out").names == NAMES
     assert not (tmp_path / "out" / "kept").exists()
 
@@ -434,7 +438,7 @@ def unfitted_trees(method, *settings):
 def test_a_finished_fit_at_once_is_loaded_from_its_checkpoint(method, tmp_path, monkeypatch):
     known = np.random.default_rng(1).random((60, 3)) < 0.8
     source, kept = rows(known=known), tmp_path / "kept"
-    fitted = unfitted_trees(method).fit(source, folds=2, checkpoint=kept)
+    fitted = unfitted_trees(method, PLATT).fit(source, folds=2, checkpoint=kept)
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files == ["kept", "kept.fold-1-of-2", "kept.fold-2-of-2"]
     (tmp_path / "kept.fold-2-of-2").unlink()
@@ -442,7 +446,7 @@ def test_a_finished_fit_at_once_is_loaded_from_its_checkpoint(method, tmp_path, 
     monkeypatch.setattr(
         METHODS[method], "fit_targets", lambda self, *given: fits.append(given) or fit(self, *given)
     )
-    again = unfitted_trees(method).fit(source, folds=2, checkpoint=kept)
+    again = unfitted_trees(method, PLATT).fit(source, folds=2, checkpoint=kept)
     assert len(fits) == 1
     assert again.fingerprint == fitted.fingerprint
     again.save(tmp_path / "saved")

@@ -12,6 +12,7 @@ NAMES = ["lion", "guitar", "car"]
 METHODS = ["tiles", "dense_regions", "standardized", "zero_shot", "linear", "clip_adapter"]
 FAST = {"model": "tiny-rn", "folds": 2}
 FAST |= {"settings": ["epochs=3", "batch_size=8", "learning_rate=0.05"]}
+PLATT = {"settings": [*FAST["settings"], "calibrator.name=platt"]}  # quicker than the default
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_a_method_whose_comparison_takes_too_long_is_left_out(vectors, two_metho
         return (7200.0, 0.0) if is_linear else cost(recognizer, *arguments)
 
     monkeypatch.setattr(method_candidates, "_expected_cost", slow_linear)
-    selection = sl.select_method(vectors, **FAST).selection
+    selection = sl.select_method(vectors, **(FAST | PLATT)).selection
     assert selection.left_out == {"linear": "about 120 minutes, more than 5 minutes"}
     assert {result.method for result in selection.results} == {"zero_shot"}
     assert selection.description.endswith(
@@ -104,8 +105,8 @@ def test_the_fits_of_all_folds_are_stored_until_the_recognizer_is_saved(
 ):
     names = {path.name for path in selected[1].parent.iterdir()}
     assert {"fit", "fit.fold-linear.fold-1-of-2", "fit.fold-clip_adapter.fold-2-of-2"} <= names
-    recognizer = sl.select_method(vectors, **FAST, checkpoint=tmp_path / "fit")
-    again = sl.select_method(vectors, **FAST, checkpoint=tmp_path / "fit")
+    recognizer = sl.select_method(vectors, **(FAST | PLATT), checkpoint=tmp_path / "fit")
+    again = sl.select_method(vectors, **(FAST | PLATT), checkpoint=tmp_path / "fit")
     assert again.fingerprint == recognizer.fingerprint
     again.save(tmp_path / "saved")
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]

@@ -16,6 +16,7 @@ from surelabel.recognizer import Recognizer, evaluate
 from surelabel.records import Captions, EncodingStats, Images, LabelledImages
 
 NAMES = ["lion", "guitar", "car", "airplane"]
+PLATT = {"calibrator.name": "platt"}  # the default selects a calibrator in each fold: slow
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +173,8 @@ def untrained(**vision):
 
 
 def test_the_fingerprint_follows_whatever_changes_a_prediction(train, test):
-    recognizer = fitted(train)
-    marks = [recognizer.fingerprint, fitted(train, epochs=6).fingerprint]
+    recognizer = fitted(train, **PLATT)
+    marks = [recognizer.fingerprint, fitted(train, **PLATT, epochs=6).fingerprint]
     marks.append(recognizer.calibrate(test).fingerprint)
     assert len(set(marks)) == 3
 
@@ -190,7 +191,7 @@ def test_fitting_again_starts_anew(train, test):
 
 
 def test_fitting_again_drops_the_calibration_of_the_earlier_fit(train, test):
-    recognizer, fresh = fitted(train).calibrate(test), fitted(train)
+    recognizer, fresh = fitted(train, **PLATT).calibrate(test), fitted(train, **PLATT)
     assert recognizer.calibration is not None
     recognizer.fit(train)
     assert recognizer.calibration is None
@@ -200,14 +201,15 @@ def test_fitting_again_drops_the_calibration_of_the_earlier_fit(train, test):
 
 
 def test_fitting_again_without_folds_drops_the_calibration_of_the_folds(train):
-    run = load_run(overrides=["method.name=linear", "epochs=1"])
+    run = load_run(overrides=["method.name=linear", "epochs=1", "calibrator.name=platt"])
     recognizer = Recognizer(run, NAMES).fit(train, folds=2)
     assert recognizer.calibrated_on.endswith("(2-fold cross-validation)")
     assert recognizer.fit(train).calibrated_on == "by its loss alone (binary)"
 
 
 def test_fitting_again_on_images_drops_the_calibration_of_the_earlier_fit(train):
-    run, images = load_run(overrides=["method.name=standardized"]), Images(train.paths[:12])
+    run = load_run(overrides=["method.name=standardized", "calibrator.name=platt"])
+    images = Images(train.paths[:12])
     recognizer, fresh = (Recognizer(run, NAMES).fit(images) for _ in range(2))
     recognizer.calibrate(train)
     assert recognizer.calibration is not None
@@ -223,7 +225,7 @@ def test_a_fit_that_was_interrupted_leaves_nothing_of_the_earlier_one(train, tes
         if total == 5:  # epochs, not images
             raise InterruptedError("enough")
 
-    recognizer = fitted(train).calibrate(test)
+    recognizer = fitted(train, **PLATT).calibrate(test)
     with pytest.raises(InterruptedError, match="enough"):
         recognizer.fit(train, progress=stop)
     assert (recognizer.calibration, recognizer.link, recognizer.calibrated_on) == (None,) * 3

@@ -120,7 +120,8 @@ def test_many_images_are_the_same_as_one_by_one(made, test):
 
 
 def test_the_examples_of_an_evaluation_have_regions(made, test):
-    found = evaluate(made("dense_regions"), test)
+    found = evaluate(made("dense_regions"), test.take(range(12)))
+    assert found.worst_examples
     for example in (*found.worst_examples, *found.best_examples):
         assert list(example.regions.frozen_similarities) == [tag.name for tag in example.labels]
 

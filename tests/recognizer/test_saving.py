@@ -12,7 +12,8 @@ NAMES = ["lion", "guitar|drum", "car"]
 @pytest.fixture(scope="module")
 def recognizer():
     train = collection("scenes-80", split="train").take(range(80))
-    run = load_run(overrides=["method.name=clip_adapter", "loss.name=asymmetric", "epochs=2"])
+    settings = ["method.name=clip_adapter", "loss.name=asymmetric", "calibrator.name=platt"]
+    run = load_run(overrides=[*settings, "epochs=2"])
     return Recognizer(run, NAMES).fit(train).calibrate(train)
 
 

@@ -15,9 +15,8 @@ from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.recognizer import Recognizer
 
 NAMES = ["warm", "loud", "heavy"]
-RUN = sl.load_run(
-    None, ["encoder.name=features:8", "method.name=linear", "loss.name=spa", "epochs=8"]
-)
+SETTINGS = ["encoder.name=features:8", "method.name=linear", "loss.name=spa", "epochs=8"]
+RUN = sl.load_run(None, [*SETTINGS, "calibrator.name=platt"])
 
 
 @pytest.fixture(scope="module")

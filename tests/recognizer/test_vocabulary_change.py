@@ -28,8 +28,14 @@ def fitted(train, method="linear"):
     return Recognizer(load_run(overrides=[f"method.name={method}", "epochs=5"]), NAMES).fit(train)
 
 
-def test_new_names_keep_what_all_labels_share(train, test):
-    recognizer = fitted(train, method="clip_adapter").calibrate(test)
+@pytest.fixture(scope="module")
+def adapted(train, test):
+    """A fitted and calibrated recognizer that tests only read."""
+    return fitted(train, method="clip_adapter").calibrate(test)
+
+
+def test_new_names_keep_what_all_labels_share(adapted, test):
+    recognizer = adapted
     more = recognizer.with_names([*NAMES, "crab"])
     assert more.names == [*NAMES, "crab"]
     old, new = recognizer.predict(test), more.predict(test)
@@ -37,8 +43,8 @@ def test_new_names_keep_what_all_labels_share(train, test):
     assert new.calibration == old.calibration
 
 
-def test_the_same_names_keep_the_whole_calibration(train, test):
-    recognizer = fitted(train, method="clip_adapter").calibrate(test)
+def test_the_same_names_keep_the_whole_calibration(adapted):
+    recognizer = adapted
     assert recognizer.calibration.record is not None
     assert recognizer.with_names(NAMES).calibration is recognizer.calibration
     assert recognizer.with_names(NAMES[::-1]).calibration.record is None
@@ -57,24 +63,26 @@ def test_class_specific_contexts_take_no_new_names_and_say_why():
         check_vocabulary_can_change("coop", method)
 
 
+@pytest.fixture(scope="module")
 def dense(test):
+    """A calibrated recognizer that compares labels, and that tests only read."""
     run = load_run(overrides=["method.name=dense_regions", "method.windows=1"])
     return Recognizer(run, NAMES).calibrate(test)
 
 
-def test_where_labels_are_compared_new_ones_drop_the_calibration_with_one_warning(test):
+def test_where_labels_are_compared_new_ones_drop_the_calibration_with_one_warning(dense):
     with pytest.warns(
         UserWarning, match=r"is dropped: with dense_regions .* calibrate again"
     ) as caught:
-        more = dense(test).with_names([*NAMES, "crab"])
+        more = dense.with_names([*NAMES, "crab"])
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert (more.calibration, more.calibrated_on) == (None, None)
 
 
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
-def test_where_labels_are_compared_the_same_ones_keep_the_calibration(order, test):
-    first = dense(test)
+def test_where_labels_are_compared_the_same_ones_keep_the_calibration(order, dense, test):
+    first = dense
     same, columns = first.with_names(NAMES[order]), range(len(NAMES))[order]
     expected = first.predict(test).logits[:, list(columns)]
     np.testing.assert_allclose(same.predict(test).logits, expected, atol=1e-5)

@@ -50,5 +50,5 @@ def test_vectors_that_do_not_fit_their_labels_are_refused(features, names, targe
 
 @pytest.mark.parametrize("known", [[[np.nan]], [[0.5]], [[2]]])
 def test_known_is_true_or_false(known):
-    with pytest.raises(InputError, match="known must be True or False"):
+    with pytest.raises(InputError, match="known must be True or False for each target; got"):
         LabelledImages(["a"], ["x"], [[1.0]], known)

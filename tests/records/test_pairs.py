@@ -84,7 +84,7 @@ def test_taken_vectors_keep_their_captions_and_relevance():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([3], "image_rows must be at least 0 and below 3; 1 of 1 are not, such as 3"),
+        ([3], "image_rows must be at least 0 and below 3; got 3. 1 of 1 entries"),
         ([-1], "image_rows must be at least 0 and below 3"),
         ([1, 1], "image_rows must be distinct"),
         ([0.5], "image_rows must be a list of integers"),
@@ -128,8 +128,8 @@ def test_a_text_that_an_image_has_twice_is_kept_once_and_in_other_images():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"image_rows": [0, 1, 2, 2, 3]}, "image_rows must be at least 0 and below 3; 1 of 5 are"),
-        ({"image_rows": [0, 1, 2, 2, -1]}, "1 of 5 are not, such as -1"),
+        ({"image_rows": [0, 1, 2, 2, 3]}, "image_rows must be at least 0 and below 3; got 3"),
+        ({"image_rows": [0, 1, 2, 2, -1]}, "got -1. 1 of 5 entries"),
         ({"image_rows": [0, 1]}, "image_rows must have one entry per caption, 5; got 2"),
         ({"image_rows": [0, 1, 2, 2, np.nan]}, "image_rows must be a list of integers"),
         ({"captions": [*CAPTIONS[:4], " "]}, "captions must be texts .*; got ' ' in row 4"),

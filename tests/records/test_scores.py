@@ -51,9 +51,9 @@ def test_labels_can_differ_from_columns_and_can_be_removed():
         (
             [[0.5, 2], [-3, 0.5]],
             "probabilities",
-            r"must be in \[0, 1\]; got 2 for 'cat' of 'row 0' and 1 more such value\. Divide perc",
+            r"must be in \[0, 1\]; got 2 for 'cat' of 'row 0' and 1 more invalid value\. Div",
         ),
-        ([[0.5, -1.2]], "cosines", r"must be in \[-1, 1\]; got -1\.2 for 'cat'.*kind is logits"),
+        ([[0.5, -1.2]], "cosines", r"must be in \[-1, 1\]; got -1\.2 for 'cat'.*the kind logits"),
         ([0.5, 1], "logits", r"\(n, k\) of images and labels.*got \(2,\)"),
         ([[0.5]], "logits", "one entry per column of the scores, 1; got 2"),
         ([[0.5, 1]], "scores", "kind of scores must be one of logits, probabilities, cosines"),

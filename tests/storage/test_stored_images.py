@@ -44,7 +44,12 @@ def test_missing_images_are_found_and_named(images):
     lost = [images[0] + "x", images[1] + "x", images[2] + "9", images[2] + "x"]
     assert missing_stored_images([*images, *lost]) == [3, 4, 5, 6]
     assert stored_image_statuses(lost) == [None] * 4
-    reasons = ("No such file", "no such member", "the table has 2 rows", "expected TABLE.parquet")
+    reasons = (
+        "No such file",
+        "the archive has no member",
+        "the table has 2 rows",
+        "expected TABLE.parquet",
+    )
     for path, reason in zip(lost, reasons, strict=True):
         with (
             pytest.raises(DataError, match=f"^{path} cannot be read: {reason}.*Correct it.$"),

@@ -1,8 +1,12 @@
 """Two processes on the CPU are compared with one, for all losses and regularizers at once."""
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import islice
+from multiprocessing import get_context
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,11 +24,13 @@ from surelabel.training import (
     Objective,
     PairBatches,
     check_training_devices,
+    device_messages,
     objective_mean_over_known,
     run_training_loop,
     train_on_devices,
 )
 from surelabel.training.batches import WHOLE_BATCH, BatchPart
+from surelabel.training.device_process import run_device_process
 
 CPU = torch.device("cpu")
 WIDTH, N_LABELS, N_IMAGES = 5, 4, 21
@@ -214,13 +220,71 @@ def train_with(train, checkpoint=None, progress=None, method_class=Adapters, **d
     return method, history
 
 
-def test_two_processes_equal_one_for_all_losses_and_regularizers(tmp_path):
+class ForkedProcess:
+    """The part of ``Popen`` that starts a device process, by a fork without new imports.
+
+    The imports of a new process take longer than the training.
+    """
+
+    started = ()
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def __init__(self, command, *, stdin, stdout, stderr, env):
+        assert command[:3] == [sys.executable, "-c", device_messages.START]
+        task, messages = os.pipe(), os.pipe()
+
+        def run():
+            for file in (*ForkedProcess.started, task[1], messages[0]):
+                if isinstance(file, int) or not file.closed:  # or the end is never received
+                    os.close(file if isinstance(file, int) else file.fileno())
+            for target, file in enumerate((task[0], messages[1], stderr.fileno())):
+                os.dup2(file, target)
+            sys.stdin, sys.stderr, sys.argv = os.fdopen(0), os.fdopen(2, "w"), command[2:]
+            os.environ |= env
+            run_device_process()
+
+        self._process = get_context("fork").Process(target=run)
+        self._process.start()
+        os.close(task[0])
+        os.close(messages[1])
+        self.stdin, self.stdout = os.fdopen(task[1], "wb"), os.fdopen(messages[0], "rb")
+        ForkedProcess.started += (self.stdin, self.stdout)
+        self.terminate, self.kill = self._process.terminate, self._process.kill
+
+    def wait(self, timeout=None):
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("a forked process", timeout)
+        return self._process.exitcode
+
+
+@pytest.fixture
+def forked_processes(monkeypatch):
+    """Fork the device processes; with a GPU, PyTorch cannot train in a forked process."""
+    import lightning_fabric  # noqa: F401  # once, and not in each process
+
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(ForkedProcess, "started", ())
+        forking = SimpleNamespace(**vars(subprocess) | {"Popen": ForkedProcess})
+        monkeypatch.setattr(device_messages, "subprocess", forking)
+
+
+@pytest.fixture(scope="module")
+def one_process():
+    """Return the method that one process trains, and the losses."""
+    return train_with(run_training_loop)
+
+
+@pytest.mark.usefixtures("forked_processes")
+def test_two_processes_equal_one_for_all_losses_and_regularizers(one_process, tmp_path):
     """The first epoch runs in one process, the second in two, of which one fails in the third.
 
     In the second epoch, the memory of one process is exhausted. The weights stay equal, also those
     of losses and regularizers that compare images.
     """
-    method, history = train_with(run_training_loop)
+    method, history = one_process
     checkpoint, calls = Checkpoint(tmp_path / "fit", run_id="a"), []
     with pytest.raises(KeyboardInterrupt, match="after an epoch"):
         train_with(run_training_loop, checkpoint, interrupt)
@@ -249,8 +313,8 @@ def test_two_processes_equal_one_for_all_losses_and_regularizers(tmp_path):
         assert (one.texts - start.texts).abs().max() > 1e-4, name
 
 
-def test_a_trained_method_and_its_losses_come_back_from_another_process():
-    one, history = train_with(run_training_loop)
+def test_a_trained_method_and_its_losses_come_back_from_another_process(one_process):
+    one, history = one_process
     other, other_history = train_with(train_on_devices, devices=1, device=CPU)
     assert other_history == history
     for parameter, other_parameter in zip(one.parameters(), other.parameters(), strict=True):
@@ -278,7 +342,7 @@ def test_a_missing_package_is_named(monkeypatch):
 def test_layers_that_compare_images_are_trained_on_one_device():
     method = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     check_training_devices(method, 1, CPU)
-    with pytest.raises(ConfigError, match="Sequential has batch normalization, which all images"):
+    with pytest.raises(ConfigError, match="batch normalization layers, which depend on all images"):
         check_training_devices(method, 2, CPU)
 
 
@@ -290,8 +354,8 @@ def test_a_loss_that_cannot_be_sent_is_named(tmp_path):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_trains_in_bfloat16_close_to_the_cpu():
-    one, _ = train_with(run_training_loop)
+def test_a_gpu_trains_in_bfloat16_close_to_the_cpu(one_process):
+    one, _ = one_process
     other, _ = train_with(train_on_devices, devices=1, device=torch.device("cuda"))
     for parameter, other_parameter in zip(one.parameters(), other.parameters(), strict=True):
         assert torch.allclose(parameter, other_parameter, atol=0.05)

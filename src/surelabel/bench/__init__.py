@@ -1,9 +1,10 @@
-"""Reproducible comparisons, with the tables of published papers beside our measurements.
+"""This package runs reproducible comparisons, with tables of published papers beside our results.
 
-Each comparison is a subpackage, whose ``__init__`` names its parts as a `BenchComparison`. What the
-comparisons share is in ``bench`` itself: running and writing, splits of datasets, a cache of
-results, rows with values for each seed, resampling, and Markdown of pages and of metric values. The
-files ``base_new_*.py`` are for few-shot fits on base labels, evaluated on base and new labels.
+Each comparison is a subpackage, whose ``__init__`` defines a `BenchComparison`. The modules of
+``bench`` contain the code that the comparisons share: running and writing, splits of datasets, a
+cache of results, rows with values for each seed, resampling, and Markdown of pages and of metric
+values. The files ``base_new_*.py`` contain few-shot fits on base labels, and their evaluation on
+base and new labels.
 
 A new comparison consists of at most five files:
 

@@ -1,4 +1,4 @@
-"""Metrics of the predictions for base and new labels, with a cache."""
+"""Compute and cache the metrics of predictions for base and new labels."""
 
 import numpy as np
 from scipy.special import expit
@@ -27,7 +27,7 @@ from surelabel.metrics import POOLED, class_frequency_thirds, metric_per_class_g
 from surelabel.records import LabelledImages
 
 DOMAIN_METRICS = ("accuracy", "balanced_accuracy", "ece")
-NEIGHBOURS = (1, 5, 10)  # of embedding divergence and neighbourhood preservation
+NEIGHBOURS = (1, 5, 10)  # numbers of nearest labels of text metrics
 COMPARED_METRICS = tuple(
     f"{readout}_{group}_{metric}"
     for readout in (RAW, CALIBRATED)
@@ -80,8 +80,8 @@ def cached_base_new_metrics(
         dac: Whether log-odds are multiplied by the factors of ``Dac``.
 
     Returns:
-        Values of the metrics, and values of each compared metric, ``(1 + resamples,)``, of which
-        the first is the metric of the test images themselves.
+        Values of the metrics, and values of each compared metric, ``(1 + resamples,)``. The first
+        value of a compared metric is that of the test images themselves.
     """
     test, groups = base_new_test_and_groups(images, fit)
     readouts = base_new_readouts(predictions, images, fit, dac=dac)

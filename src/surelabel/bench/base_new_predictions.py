@@ -1,4 +1,4 @@
-"""Predictions for base and new labels by recognizers that were fitted on the base labels."""
+"""Predict base and new labels with recognizers that were fitted on the base labels."""
 
 import time
 import warnings
@@ -27,7 +27,7 @@ from surelabel.recognizer.vocabulary_change import label_texts
 from surelabel.records import Images, LabelledImages, LabelledTexts
 
 RAW, CALIBRATED = "raw", "calibrated"
-TIMED_EPOCHS = (1, 5)  # of two fits on one batch, whose difference excludes set-up and encoding
+TIMED_EPOCHS = (1, 5)  # of two fits; the difference of their times excludes set-up and encoding
 TIMED_IMAGES = 32
 
 
@@ -52,7 +52,7 @@ class BaseNewFit:
 
     @property
     def learns_from(self) -> str:
-        """Data that the method is fitted on, such as ``labels``."""
+        """Return the kind of data that the method is fitted on, such as ``labels``."""
         return METHODS[self.run.method.name].learns_from
 
     def vocabulary(self, images: BaseNewSplits) -> Vocabulary:
@@ -68,7 +68,7 @@ class BaseNewFit:
         return few_shot_images(train, labels, self.shots, self.run.seed)
 
     def steps_per_epoch(self, data: LabelledImages | LabelledTexts) -> int:
-        """Return the number of optimizer steps; a fit on texts adds sentences of all templates."""
+        """Return the number of optimizer steps, including template sentences for a fit on texts."""
         n_templates = len(prompt_templates("one")) + len(prompt_templates("ensemble"))
         n_sentences = len(data.names) * n_templates if isinstance(data, LabelledTexts) else 0
         return ceil((len(data) + n_sentences) / self.run.batch_size)
@@ -79,8 +79,8 @@ class SynthesizedFit(BaseNewFit):
     """Settings of one fit on images that are synthesized for captions.
 
     Attributes:
-        training_domain: Visual domain of the synthesized images; ``photo`` is that of the test
-            images.
+        training_domain: Visual domain of the synthesized images. The test images have the domain
+            ``photo``.
     """
 
     training_domain: str = "photo"
@@ -95,9 +95,9 @@ class SynthesizedFit(BaseNewFit):
 
 @dataclass(frozen=True)
 class BaseNewPredictions:
-    """Predictions of one recognizer for b base labels and c base and new labels.
+    """Predictions of one recognizer for b base labels, and for all c base and new labels.
 
-    The scores are log-odds. If the loss has no link, they are raw scores.
+    If the loss has a link, the scores are log-odds. Otherwise, they are raw scores.
 
     Attributes:
         validation: Scores of the base labels for the m validation images, ``(m, b)``.
@@ -177,7 +177,7 @@ def base_new_readouts(
     """Return the log-odds of all labels in each domain, raw and after a shared calibrator.
 
     The calibrator is Platt scaling with one slope and intercept for all labels, fitted on the base
-    labels of the validation images. If the scores are no log-odds, the raw log-odds are the scores.
+    labels of the validation images. If the scores are not log-odds, they are used as raw log-odds.
 
     Args:
         predictions: Predictions of a recognizer.
@@ -187,7 +187,7 @@ def base_new_readouts(
 
     Returns:
         Log-odds in [-40, 40], ``(n, c)``, by readout (``raw`` and ``calibrated``) and by domain
-        (``photo`` and those of the predictions).
+        (``photo`` and the domains of the predictions).
     """
     base_labels, texts = fit.vocabulary(images).seen, predictions.texts
     validation, _ = align_to_vocabulary(images.validation, base_labels)
@@ -218,7 +218,7 @@ def time_base_new_fit(images: BaseNewSplits, fit: BaseNewFit) -> dict[str, float
         fit: Settings of the fit.
 
     Returns:
-        Dictionary with ``step_seconds`` (one optimizer step), ``other_seconds`` (set-up and
+        Dictionary with ``step_seconds`` (one optimizer step) and ``other_seconds`` (set-up and
         prediction for all validation and test images, extrapolated from a part), in seconds.
     """
     data = fit.training_data(images)
@@ -236,7 +236,7 @@ def time_base_new_fit(images: BaseNewSplits, fit: BaseNewFit) -> dict[str, float
     extended = _with_new_labels(recognizer, images, fit)
     set_up_seconds = fit_seconds[0] - steps * step_seconds + time.process_time() - start
     timed = images.test.take(range(min(TIMED_IMAGES, len(images.test))))
-    _log_odds_or_scores(extended, timed)  # encodes the images
+    _log_odds_or_scores(extended, timed)  # encodes the images before the timed prediction
     start = time.process_time()
     _log_odds_or_scores(extended, timed)
     n_predicted = len(images.validation) / 2 + len(images.test) * (1 + len(fit.domains))
@@ -245,7 +245,7 @@ def time_base_new_fit(images: BaseNewSplits, fit: BaseNewFit) -> dict[str, float
 
 
 def _fit_on_base_labels(images: BaseNewSplits, fit: BaseNewFit) -> Recognizer:
-    """Return a recognizer for the base labels, which is fitted unless the method needs no fit."""
+    """Return a recognizer for the base labels, fitted if the method learns from data."""
     if fit.learns_from == "nothing":
         return Recognizer(fit.run, fit.vocabulary(images).seen, encoder=images.encoder)
     return _fit_recognizer(images, fit, fit.run, fit.training_data(images))
@@ -256,7 +256,7 @@ def _fit_recognizer(
 ) -> Recognizer:
     recognizer = Recognizer(run, fit.vocabulary(images).seen, encoder=images.encoder)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about labels without captions
+        warnings.simplefilter("ignore", UserWarning)  # warnings about labels without captions
         return recognizer.fit(data)
 
 
@@ -268,7 +268,7 @@ def _with_new_labels(recognizer: Recognizer, images: BaseNewSplits, fit: BaseNew
 def _log_odds_or_scores(recognizer: Recognizer, images: LabelledImages) -> Array:
     """Return log-odds of the images, or scores if there are no log-odds, ``(n, c)``."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about images of other domains
+        warnings.simplefilter("ignore", UserWarning)  # warnings about images of other domains
         predictions = recognizer.predict(Images(list(images.paths)), strict=True)
     logits = predictions.scores if predictions.logits is None else predictions.logits
     return np.asarray(logits, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Images of one dataset with base labels, which have training images, and new labels."""
+"""Split a dataset into base labels, which have training images, and new labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class BaseNewSplits(ImageSplits):
         encoder_name: Name of the encoder.
         captions: Captions of the training images, for methods that are fitted on texts.
         domains: Test images in other visual domains, by the name of the domain.
-        large_train: Training images for samples that the images of ``train`` are too few for.
+        large_train: Training images for samples that need more images than ``train`` contains.
     """
 
     encoder_name: str
@@ -50,7 +50,7 @@ class BaseNewSplits(ImageSplits):
 
     @property
     def hashed_settings(self) -> tuple[str, ...]:
-        """Name of the encoder and paths of the images in other domains."""
+        """Return the name of the encoder and the paths of the images in other domains."""
         return (
             self.encoder_name,
             *(path for images in self.domains.values() for path in images.paths),
@@ -58,12 +58,12 @@ class BaseNewSplits(ImageSplits):
 
     @cached_property
     def encoder(self) -> Encoder:
-        """Encoder of all methods, loaded once."""
+        """Return the encoder of all methods, which is loaded once."""
         return load_encoder(self.encoder_name)
 
     @cached_property
     def test_proximity(self) -> Array:
-        """Proximity of each test image to the validation images, for ``piece``, ``(n,)``."""
+        """Return the proximity of each test image to the validation images, ``(n,)``."""
         cache = FeatureCache(default_feature_cache_folder())
         features = [
             encode_image_files(self.encoder, list(images.paths), cache=cache, strict=True)
@@ -106,12 +106,12 @@ def few_shot_images(
 def few_shot_texts(
     captions: Captions, labels: Sequence[str], shots: int, seed: int
 ) -> LabelledTexts:
-    """Return a few-shot sample of captions; a fit adds sentences of prompt templates.
+    """Return a few-shot sample of captions, to which a fit adds sentences of prompt templates.
 
     Args:
         captions: Captions of the training images.
         labels: Base labels.
-        shots: Number of captions per label that mention it; see ``sample_shots``.
+        shots: Number of captions that mention each label; see ``sample_shots``.
         seed: Seed of the sample.
     """
     labelled = label_captions(captions, labels)
@@ -120,9 +120,10 @@ def few_shot_texts(
 
 
 def few_shot_synthesized_images(texts: LabelledTexts, domain: str, seed: int) -> LabelledImages:
-    """Return an image for each text, with the labels of the text; labels not in it are negative.
+    """Return an image for each text, with the labels of the text as positive labels.
 
-    The images are synthesized into the cache folder, or read if this was done before.
+    All other labels are negative. The images are synthesized into the cache folder, or loaded if
+    they are already there.
 
     Args:
         texts: Captions with labels.
@@ -150,8 +151,8 @@ def load_base_new_scenes(
 ) -> BaseNewSplits:
     """Load generated images (scenes) with 80 labels for few-shot fits with an embedded encoder.
 
-    The training and validation images are those inside the package. The test images are rendered
-    into the cache folder, in every domain the same scenes.
+    The package contains the training and validation images. The test images are rendered into the
+    cache folder, with the same scenes in every domain.
 
     Args:
         encoder: Name of an embedded encoder: ``tiny-vit`` or ``tiny-rn``.

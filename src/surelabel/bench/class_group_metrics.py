@@ -1,4 +1,4 @@
-"""Metrics of groups of labels, such as base and new labels, with the means of the two groups."""
+"""Compute metrics of groups of labels, such as base and new labels, and the means of both."""
 
 from collections.abc import Callable, Mapping
 
@@ -55,8 +55,8 @@ def class_group_metrics(
 
     Args:
         logits: Log-odds of n test images and c labels, ``(n, c)``.
-        test: Test images with the targets of the same labels.
-        groups: Columns of each group, among them ``base`` and ``new``.
+        test: Test images with the targets of the c labels.
+        groups: Columns of the labels of each group, including the groups ``base`` and ``new``.
         proximity: Proximity of each test image, ``(n,)``; see ``piece``.
 
     Returns:
@@ -88,19 +88,19 @@ def class_group_metrics(
 def class_group_resampling(
     logits: Array, test: LabelledImages, groups: ClassGroups, *, resamples: int
 ) -> dict[str, Array]:
-    """Return metrics of base and new labels on the test images and on each resample of them.
+    """Return metrics of base and new labels on the test images and on each of their resamples.
 
     All targets must be known.
 
     Args:
         logits: Log-odds of n test images and c labels, ``(n, c)``.
-        test: Test images with the targets of the same labels.
-        groups: Columns of each group, among them ``base`` and ``new``.
+        test: Test images with the targets of the c labels.
+        groups: Columns of the labels of each group, including the groups ``base`` and ``new``.
         resamples: Number of resamples.
 
     Returns:
         Values with keys such as ``base_ece``, ``(1 + resamples,)`` each. The first value is the
-        metric of the test images themselves.
+        metric of the original test images.
     """
     values = dict[str, Array]()
     weights = bench_resampling_weights(len(test), resamples=resamples)
@@ -147,12 +147,14 @@ def class_group_text_metrics(
 
 
 def covariance_errors(logits: Array, texts: Array, test: LabelledImages) -> Array:
-    """Return the correlation of predictions on negatives minus the text similarity of each pair.
+    """Return the correlation of predictions minus the text similarity of each pair of labels.
+
+    The correlation is computed on images with negative targets.
 
     Args:
         logits: Log-odds of n test images and c labels, ``(n, c)``.
         texts: Text vectors of the labels from the frozen text encoder, ``(c, d)``.
-        test: Test images with known targets of the same labels.
+        test: Test images with known targets of the c labels.
 
     Returns:
         Differences in [-2, 2], ``(c, c)``, with 0 on the diagonal; see ``class_covariance``.

@@ -41,7 +41,7 @@ class ComparisonTask(Generic[DatasetT, PlanT]):
         return range(self.seed, self.seed + n_fits)
 
     def step_counter(self, total: int) -> Callable[[], None]:
-        """Return a function that reports progress, to call after each of ``total`` steps."""
+        """Return a function that reports progress; call it after each of ``total`` steps."""
         numbers = count(1)
 
         def count_step() -> None:
@@ -65,7 +65,7 @@ def json_value_of_one_dataset(results: Sequence[Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class BenchComparison(Generic[DatasetT, PlanT, ResultsT]):
-    """The parts in which one comparison differs from the others.
+    """Parts of a comparison that differ between comparisons.
 
     Attributes:
         name: Name of the command, and of the written files without their suffix.
@@ -90,7 +90,7 @@ class BenchComparison(Generic[DatasetT, PlanT, ResultsT]):
 
     @property
     def files(self) -> list[str]:
-        """Names of the written files."""
+        """Return the names of the written files."""
         return [f"{self.name}.md", f"{self.name}.json", *self.figures]
 
 

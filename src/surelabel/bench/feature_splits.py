@@ -1,4 +1,4 @@
-"""Features and targets of a dataset in three splits: train, validation and test."""
+"""Load the features and targets of a dataset in three splits: train, validation and test."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,8 +20,8 @@ class FeatureSplits:
 
     Attributes:
         name: Title of the dataset in tables.
-        encoder: Name of the encoder. For precomputed features, ``features:`` and the width of the
-            features, such as ``features:512``.
+        encoder: Name of the encoder. For precomputed features, the value is ``features:`` followed
+            by their width, such as ``features:512``.
         train: Training split, used to fit linear heads.
         validation: Validation split, used to select settings and to fit calibrators.
         test: Test split, used only for the measurements.
@@ -35,7 +35,7 @@ class FeatureSplits:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the encoder name, the features, the targets and the masks of known targets."""
+        """Return a hash of encoder name, features, targets and masks of known targets."""
         splits = (self.train, self.validation, self.test)
         return result_cache_digest(
             self.encoder,
@@ -80,8 +80,8 @@ def load_feature_splits(path: str | Path) -> FeatureSplits:
     missing = [split for split in SPLITS if split not in archive.splits]
     if missing:
         raise DataError(
-            f"{path} must assign each row to a split (train, validation or test), and no split may "
-            f"be empty. Missing: {', '.join(missing)}. Add rows of these splits."
+            f"{path} must contain rows of each split (train, validation and test). "
+            f"Missing: {', '.join(missing)}. Add rows of these splits."
         )
     width = archive.all_rows.features.shape[1]
     return FeatureSplits(

@@ -1,4 +1,4 @@
-"""Annotated images of a dataset in three splits, and generated scenes with 80 labels."""
+"""Load annotated images in three splits, such as generated scenes with 80 labels."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +24,7 @@ class ImageSplits:
     Attributes:
         name: Title of the dataset in tables.
         train: Training images.
-        validation: Images on which rows are selected and calibrators are fitted.
+        validation: Images used to select rows or settings and to fit calibrators.
         test: Test images, used only for the measurements.
     """
 
@@ -35,12 +35,12 @@ class ImageSplits:
 
     @property
     def hashed_settings(self) -> tuple[str, ...]:
-        """Settings of the dataset that are part of its fingerprint."""
+        """Return the settings of the dataset that are part of its fingerprint."""
         return ()
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the settings, the image paths and the targets."""
+        """Return a hash of the settings, the image paths and the targets."""
         splits = (self.train, self.validation, self.test)
         return result_cache_digest(
             "\n".join(self.hashed_settings),
@@ -60,7 +60,7 @@ class EncoderImageSplits(ImageSplits):
 
     @property
     def hashed_settings(self) -> tuple[str, ...]:
-        """Name of the encoder."""
+        """Return the name of the encoder."""
         return (self.encoder,)
 
 
@@ -85,7 +85,7 @@ def render_benchmark_scenes(split: str, *, domain: str, count: int) -> LabelledI
 
 
 def render_benchmark_scene_captions(split: str, *, domain: str, count: int) -> AnnotatedScenes:
-    """Render scenes with 80 labels into the cache folder, or read those of an earlier call.
+    """Render scenes with 80 labels into the cache folder, or load the scenes of an earlier call.
 
     Args:
         split: ``train``, ``validation`` or ``test``.

@@ -1,4 +1,4 @@
-"""Settings of the method ``linear`` in comparisons that were measured before it was centred."""
+"""Define the uncentred settings of ``linear`` for comparisons with published tables."""
 
 from surelabel.config import Choice
 
@@ -6,7 +6,7 @@ LINEAR_BEFORE_CENTRING = Choice("linear", {"centred": False, "penalty_folds": 0}
 
 
 def choice_of_bench_method(method: str) -> Choice:
-    """Return a method with its default settings; ``linear`` is fitted as before centring.
+    """Return a method with its default settings, or ``linear`` without centring.
 
     Without centring and penalties that are chosen by folds, the rows of ``linear`` in the published
     tables stay comparable with the other rows.

@@ -1,4 +1,4 @@
-"""Markdown of a comparison page: sections, lists and tables."""
+"""Format sections, lists and tables of a comparison page as Markdown."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Text of metric values in tables and sentences: means, deviations, noise floors, intervals."""
+"""Format metric values in tables and sentences: means, deviations, noise floors, intervals."""
 
 from collections.abc import Callable
 from math import isnan
@@ -19,7 +19,7 @@ PAPER_TITLES = {
 
 
 def metric_column_title(metric: str) -> str:
-    """Return the column title of a metric; mean average precision is titled mAP@y or mAP@x."""
+    """Return the column title of a metric, such as mAP@y or mAP@x."""
     return PAPER_TITLES.get(metric) or describe_metric(metric).title
 
 
@@ -32,7 +32,7 @@ def percent_text(value: float, spec: str = ".1f") -> str:
     """Return a value in percent, without the percent sign.
 
     Args:
-        value: Value; 1 is 100 %.
+        value: Value, where 1 is 100 %.
         spec: Format specification of Python, such as ``+.2f``.
 
     Example:
@@ -53,7 +53,7 @@ def metric_mean_cell(
     """Return the mean of a metric, its deviation and its noise floor: ``mean ± deviation [floor]``.
 
     The standard deviation is omitted for rows with one seed. The noise floor is omitted if the row
-    does not contain it. If the metric is undefined for a seed, the text says so.
+    does not contain it. If the metric is undefined for a seed, the text is "not defined".
 
     Args:
         row: Row of a table.

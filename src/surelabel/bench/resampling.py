@@ -1,4 +1,4 @@
-"""Metrics on bootstrap resamples of the images, computed for all resamples at once.
+"""Compute metrics on bootstrap resamples of the images, for all resamples at once.
 
 All metrics of this file are functions of sums over images. A matrix contains the weight of each
 image in each resample, so one matrix product computes the sums of all resamples. If all weights are
@@ -45,7 +45,7 @@ class BenchResampling:
         targets: Targets of n images and c labels in [0, 1], NaN if unknown, ``(n, c)``.
         known: True for known targets, boolean, ``(n, c)``. If None, all targets except NaN are
             known.
-        resamples: Number of resamples, without the original images.
+        resamples: Number of resamples, not counting the original images.
         seed: Seed of the resampling.
     """
 
@@ -69,7 +69,8 @@ class BenchResampling:
             logits: Log-odds, ``(n, c)``.
 
         Returns:
-            Values by metric, ``(1 + resamples,)`` each. The first value is for the original images.
+            Values by metric, ``(1 + resamples,)`` each. The first value is that of the original
+            images.
         """
         p, y = expit(logits), self._targets
         squared_errors = ((p - y) ** 2).sum(axis=1, where=self._known)
@@ -102,7 +103,7 @@ class BenchResampling:
         y = np.where(self._known, self._targets, 0)
         totals, squares = self._weights @ y, self._weights @ y**2
         errors = squares - totals * divide_or_nan(totals, self._weights @ self._known.astype(float))
-        errors[~(errors > 1e-12 * squares)] = 0  # rounding error, if all targets are equal
+        errors[~(errors > 1e-12 * squares)] = 0  # removes rounding errors if all targets are equal
         return np.asarray(errors.sum(axis=1))
 
 
@@ -144,7 +145,7 @@ def bench_resampling_difference_intervals(
 
 
 def _centred_bench_resampling_interval(values: Array) -> ConfidenceInterval:
-    """Return the first value with a 95 % interval from the other values, shifted to the first."""
+    """Return the first value with the 95 % interval of the others, shifted to the first value."""
     value, resampled = float(values[0]), values[1:]
     defined = resampled[~np.isnan(resampled)]
     if not defined.size:

@@ -1,4 +1,4 @@
-"""On-disk cache of comparison results, from which an interrupted comparison resumes."""
+"""Cache comparison results on disk, so that an interrupted comparison can be resumed."""
 
 import hashlib
 import json

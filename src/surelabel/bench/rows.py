@@ -1,4 +1,4 @@
-"""Rows of comparison tables: metrics for each seed, and their differences with intervals."""
+"""Define rows of comparison tables: metrics for each seed, and differences with intervals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def difference_over_seeds(first: Sequence[float], second: Sequence[float]) -> Co
 
 
 def intervals_exclude_zero(*intervals: ConfidenceInterval) -> bool:
-    """Return whether all confidence intervals exclude 0, on the same side."""
+    """Return whether all confidence intervals are above 0, or all are below 0."""
     return all(interval.low > 0 for interval in intervals) or all(
         interval.high < 0 for interval in intervals
     )
@@ -63,7 +63,7 @@ class RowDifference:
     """Difference in one metric between a row and its reference row, averaged over seeds.
 
     Attributes:
-        value: Metric of the row minus that of the reference row.
+        value: Metric of the row minus the metric of the reference row.
         over_seeds: 95 % interval over seeds, for fixed test images.
         over_images: 95 % interval over test images, for fixed recognizers.
     """
@@ -74,7 +74,7 @@ class RowDifference:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether both intervals exclude 0 on the same side."""
+        """Return whether both intervals are above 0, or both are below 0."""
         return intervals_exclude_zero(self.over_seeds, self.over_images)
 
 
@@ -83,7 +83,7 @@ def row_differences(
     second: Mapping[str, Sequence[float]],
     over_images: Mapping[str, ConfidenceInterval],
 ) -> dict[str, RowDifference]:
-    """Return the differences ``first`` - ``second`` of the metrics that have an image interval.
+    """Return the differences ``first`` - ``second`` of all metrics in ``over_images``.
 
     Args:
         first: Values of each metric of a row, one for each seed.

@@ -52,9 +52,10 @@ class Beta(BaseCalibrator):
 
     Differs:
         All labels share a, b and c. Here both slopes are at least 0.001 during the fit. The authors
-        fit without bounds; if a slope is negative, they set it to 0 and fit again. The penalty on
-        the difference of a and b is ours. Without the penalty, b would be fitted to noise if all
-        labels are rare, because few logits are above 0. Targets are smoothed as in Platt scaling.
+        fit without bounds. If a slope is negative, they set the slope to 0 and fit again. The
+        penalty on the difference of a and b is ours. Without the penalty, b would be fitted to
+        noise if all labels are rare, because few logits are above 0. Targets are smoothed as in
+        Platt scaling.
 
     Example:
         >>> x = [[-4.0], [-2.0], [0.0], [2.0], [4.0]] * 20

@@ -29,8 +29,8 @@ class Dac(BaseCalibrator):
         logit_c = gamma_c · z_c
         gamma_c = exp(d_c(zero-shot) - d_c(tuned))
 
-    Here x is the input logit or raw score, and d_c is the mean Euclidean distance of the text
-    vector of label c to the k nearest text vectors of the labels of the fit. The distance is
+    Here x is the input logit or raw score. The distance d_c is the mean Euclidean distance of the
+    text vector of label c to the k nearest text vectors of the labels of the fit. The distance is
     computed for the vectors of the frozen text encoder (zero-shot) and for the vectors of the
     learned prompts (tuned). If prompt tuning increased the distance of a new label, gamma_c is
     below 1 and the probability is closer to 0.5. Labels of the fit have a factor of 1. If the
@@ -56,7 +56,7 @@ class Dac(BaseCalibrator):
         and the authors' code.
 
     Differs:
-        The authors multiply all logits of an image by the factor of its predicted class; here each
+        The authors multiply all logits of an image by the factor of its predicted class. Here each
         logit is multiplied by the factor of its label. Platt scaling comes first, so that a
         probability of 0.5 is a fixed point also for raw scores. With Platt scaling, the log loss of
         new labels was lower after a fit on few images, and about equal after a fit on many images.

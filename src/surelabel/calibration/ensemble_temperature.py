@@ -42,7 +42,7 @@ class EnsembleTemperature(BaseCalibrator):
     Differs:
         A sigmoid for each label replaces the softmax. The fraction of positives replaces the
         uniform probability 1 / (number of classes), which is inaccurate for rare labels. The
-        weights minimize the log loss; the authors minimize the squared error, which is insensitive
+        weights minimize the log loss. The authors minimize the squared error, which is insensitive
         to rare labels. Targets are smoothed as in Platt scaling.
 
     Example:

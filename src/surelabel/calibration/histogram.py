@@ -23,10 +23,10 @@ class Histogram(BaseCalibrator):
 
         p' = (positive_b + m · p) / (count_b + m)      b = the bin of p, m = ``pseudo_count``
 
-    Here p is the uncalibrated and p' the calibrated probability; positive_b and count_b are the
-    numbers of positives and of known targets in bin b. In a bin with many known targets, p' is
-    close to the fraction of positives. In an empty bin, p' equals p. The order of probabilities is
-    preserved inside a bin, but may change between bins.
+    Here p is the uncalibrated probability, and p' is the calibrated probability. The symbols
+    positive_b and count_b are the numbers of positives and of known targets in bin b. In a bin with
+    many known targets, p' is close to the fraction of positives. In an empty bin, p' equals p. The
+    order of probabilities is preserved inside a bin, but may change between bins.
 
     Args:
         bins: Number of bins of equal width on [0, 1], >= 1. The last bin includes probability 1.
@@ -42,7 +42,7 @@ class Histogram(BaseCalibrator):
         Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599.
 
     Differs:
-        All labels share the bins. The pseudo-count is ours; it keeps the log loss finite. In an
+        All labels share the bins. The pseudo-count is ours and keeps the log loss finite. In an
         empty bin, the probability does not change, whereas the library netcal returns the bin
         centre.
 

@@ -106,8 +106,8 @@ class HasLabelParameters(Protocol):
         """Return the fitted calibrator for other labels.
 
         Args:
-            columns: Index of each label among the labels of this calibrator, or None for a new
-                label, which uses the shared parameters; length c.
+            columns: Index of each of c labels among the labels of this calibrator, or None for a
+                new label, which uses the shared parameters.
 
         Raises:
             NotFitted: If the calibrator is not fitted.

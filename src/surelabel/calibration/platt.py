@@ -47,7 +47,7 @@ class Platt(BaseCalibrator):
 
     Differs:
         All labels share a and b. The slope a has a lower bound above 0. L-BFGS-B on standardized x
-        replaces Platt's optimization algorithm. As in the source, targets are smoothed: with P
+        replaces Platt's optimization algorithm. As in the source, targets are smoothed. With P
         positive and N negative targets, a target of 1 becomes (P + 1) / (P + 2) and a target of 0
         becomes 1 / (N + 2). Therefore a and b are finite even if a threshold on x separates all
         positives from all negatives. Targets between 0 and 1 are interpolated linearly.

@@ -38,8 +38,8 @@ class Temperature(BaseCalibrator):
         Guo et al., On Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599.
 
     Differs:
-        A sigmoid for each label replaces the softmax over classes; all labels share T. Targets are
-        smoothed as in Platt scaling. Without smoothing, T would be the lower bound if all
+        A sigmoid for each label replaces the softmax over classes, and all labels share T. Targets
+        are smoothed as in Platt scaling. Without smoothing, T would be the lower bound if all
         predictions are correct, which is frequent with few images.
 
     Example:

@@ -31,8 +31,8 @@ class Vector(BaseCalibrator):
         logit_c = u_c · z + v_c,   u_c > 0
         u_c, v_c = argmin   log loss of label c  +  shrinkage / 2 · ((u_c - 1)^2 + v_c^2)
 
-    Here x is the input logit or raw score, a and b are the shared slope and shift, u_c and v_c are
-    the slope and the shift of label c relative to z, and logit_c is the calibrated logit. The log
+    Here x is the input logit or raw score, and logit_c is the calibrated logit. The shared slope
+    and shift are a and b. The slope and the shift of label c relative to z are u_c and v_c. The log
     loss is summed over the known targets of the label. Therefore the parameters of a frequent label
     depend mostly on its own data, and the parameters of a rare label stay close to the shared
     parameters. A label without known positives or without known negatives keeps the shared

@@ -1,4 +1,4 @@
-"""Command line interface: one file for each command."""
+"""Define the command line interface, with one module for each command."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ INTERRUPTED = 130  # exit code of a command that was stopped with Ctrl-C
 class _ErrorPrintingGroup(click.Group):
     """Command group that prints each error of this package on one line.
 
-    An error in a query is followed by the query and a mark below the character.
+    After an error in a query, the query is printed with a mark below the wrong character.
     """
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -1,4 +1,4 @@
-"""``surelabel audit``: find annotated targets that are probably wrong."""
+"""Define ``surelabel audit``, which finds annotated targets that are probably wrong."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 MAX_LABELS = 10  # labels of the table on the terminal
 MAX_ERRORS = 10  # suspected errors of each kind on the terminal
 NOT_WRITTEN = (
-    "No report was written; add --out FOLDER for the images and for a file to correct the targets."
+    "No report was written. Add --out FOLDER to write a page with the images, and a file for "
+    "corrections of the targets."
 )
 
 
@@ -50,12 +51,14 @@ NOT_WRITTEN = (
     "--out",
     callback=validate_terminal_output_folder,
     metavar="FOLDER",
-    help="New folder for the report: a page with images, and corrections.csv to fill.",
+    help="New folder for the report, which contains a page with images and the file "
+    "corrections.csv to fill in.",
 )
 @click.option(
     "--model",
     callback=validate_terminal_model_path,
-    help="Encoder, or folder of a saved recognizer, whose method is fitted again. [tiny-vit]",
+    help="Encoder, or folder of a saved recognizer. The method of a saved recognizer is fitted "
+    "again. [tiny-vit]",
 )
 @click.option(
     "--method",
@@ -96,15 +99,16 @@ def audit(
 ) -> None:
     """Find annotated targets that are probably wrong.
 
-    DATASET contains annotated images, given as for `surelabel fit`. Each image is scored by a
-    method that was fitted on other images. A target is suspected if it is more likely wrong than
-    correct. Missing positives and wrong positives are ranked separately.
+    DATASET contains annotated images in a format of `surelabel fit`. Each image is scored by a
+    method that was fitted on other images. A target is a suspected error if it is more likely wrong
+    than correct. Missing positives and wrong positives are ranked separately.
 
-    FOLDER contains index.html with the images, and corrections.csv. Fill its column corrected with
-    1, 0 or unknown, and fit again: `surelabel fit DATASET --corrections FOLDER/corrections.csv`.
+    FOLDER contains index.html with the images, and corrections.csv. Fill the column corrected of
+    corrections.csv with 1, 0 or unknown, and fit again: `surelabel fit DATASET --corrections
+    FOLDER/corrections.csv`.
 
-    For scores that another program computed, DATASET is scores:FILE with --as, and LABELS are the
-    annotations of its images.
+    For scores of another program, give scores:FILE as DATASET, the annotations of its images as
+    LABELS, and --as.
     """
     sources = [dataset, *([score_labels] if score_labels else [])]
     scores = load_training_scores(terminal, sources, score_kind, images_root, table_options)
@@ -150,7 +154,7 @@ def audit(
 
 
 def audit_as_text(result: "LabelAudit") -> str:
-    """Return the numbers of suspected errors, the labels with most of them, and the first ones.
+    """Return the numbers of suspected errors, the labels with most errors, and the first errors.
 
     Args:
         result: Result of the audit.

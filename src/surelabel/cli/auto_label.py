@@ -1,4 +1,4 @@
-"""``surelabel auto-label``: accept predicted targets with a bound on the share of wrong ones."""
+"""Define ``surelabel auto-label``, which accepts predicted targets with a bound on the errors."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -37,20 +37,20 @@ NOT_WRITTEN = "The targets were not written; add --out FILE.csv."
 @guarantee_calibration_options(
     required=True,
     default_max_wrong=0.05,
-    help_text="Maximum expected share of wrong targets among the accepted ones, for each label and "
-    "predicted target.",
+    help_text="Maximum expected share of wrong targets among the accepted targets, for each "
+    "label and each predicted target.",
 )
 @click.option(
     "--pooled",
     is_flag=True,
-    help="Apply --max-wrong to all labels together, which needs many more calibration images.",
+    help="Apply --max-wrong to all labels together. This bound needs many more calibration images.",
 )
 @click.option(
     "--out",
     callback=validate_terminal_output_path,
     metavar="FILE.csv",
-    help="New file for the accepted targets; the targets that a person has to decide are empty "
-    "cells.",
+    help="New file for the accepted targets. The cells of the other targets, which a person has "
+    "to decide, are empty.",
 )
 @model_input_option
 @labels_input_option
@@ -71,13 +71,13 @@ def auto_label(
     images_root: str | None,
     table_options: dict[str, Any],
 ) -> None:
-    """Accept predicted targets, with a bound on wrong ones.
+    """Accept predicted targets, with a bound on the share of wrong targets.
 
-    IMAGES are all images to label, given together: folders, image files or .txt files with one path
-    per line; an .npz file of vectors; or scores:FILE for a recognizer of scores. DATASET contains
-    annotated images that were sampled at random from the same collection; they can be among
-    IMAGES. Of the targets that are accepted, at most 5 % are expected to be wrong, for each label
-    and predicted target. A person decides the other targets.
+    IMAGES are all images to label: folders, image files or .txt files with one path per line. Give
+    all images in one command. IMAGES can also be an .npz file of vectors, or scores:FILE for a
+    recognizer of scores. DATASET contains annotated images that were sampled at random from the
+    same collection. These images can be among IMAGES. For each label and each predicted target, at
+    most 5 % of the accepted targets are expected to be wrong. A person decides the other targets.
 
     For scores:FILE, DATASET contains the labels of some images of FILE, or of --calibration-scores.
     """
@@ -86,8 +86,8 @@ def auto_label(
     scores_file = next((source for source in images if is_score_input(source)), None)
     if scores_file is not None and len(images) > 1:
         raise InputError(
-            f"Scores must be one scores:FILE; got {len(images)} arguments. Run the command once "
-            "for each file."
+            f"Scores must be given as one scores:FILE; got {len(images)} arguments. Run the "
+            "command once for each file."
         )
     labelled = load_guarantee_calibration(
         terminal, calibration, calibration_scores or scores_file, model, images_root, table_options
@@ -120,7 +120,7 @@ def auto_label(
 
 
 def auto_labels_as_text(result: "AutoLabels") -> str:
-    """Return the numbers of accepted targets of each label, and what is promised.
+    """Return a table of the accepted targets of each label, and the sentence that states the bound.
 
     Args:
         result: Result of the automatic labelling.
@@ -131,11 +131,12 @@ def auto_labels_as_text(result: "AutoLabels") -> str:
     if n_hidden := sum(count.images > 0 for count in result.counts) - len(shown):
         lines.append(f"{format_count(n_hidden, 'more row')}; --json prints all.")
     n_accepted, n_targets = int(result.accepted.sum()), result.targets.size
-    left_out = f", {result.left_out:,} left out with known targets" if result.left_out else ""
+    left_out = f", {result.left_out:,} with known targets left out" if result.left_out else ""
     lines += [
-        f"{n_accepted:,} of {format_count(n_targets, 'target')} accepted, "
-        f"{n_targets - n_accepted:,} for people ({format_count(len(result), result.noun)}"
-        f"{left_out}; {format_count(result.calibration_images, f'calibration {result.noun}')}).",
+        f"{n_accepted:,} of {format_count(n_targets, 'target')} are accepted, "
+        f"{n_targets - n_accepted:,} remain for a person to decide "
+        f"({format_count(len(result), result.noun)}{left_out}; "
+        f"{format_count(result.calibration_images, f'calibration {result.noun}')}).",
         result.promise,
     ]
     few = [count for count in result.counts if count.images and count.more_images_needed]
@@ -143,7 +144,7 @@ def auto_labels_as_text(result: "AutoLabels") -> str:
         lines.append(
             f"No target can be accepted for {format_count(len(few), 'label')} with too few "
             f"calibration {result.noun}s, such as {few[0].label} ({_predicted(few[0])}): at least "
-            f"{few[0].more_images_needed} more are needed with this predicted target."
+            f"{few[0].more_images_needed} more with this predicted target are needed."
         )
     return "\n".join(lines)
 

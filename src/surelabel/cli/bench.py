@@ -1,4 +1,4 @@
-"""``surelabel bench``: reproducible comparisons of methods."""
+"""Define ``surelabel bench``, which runs reproducible comparisons of methods."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,9 +33,9 @@ def comparison_command(
 
     Args:
         name: Name of the comparison.
-        options: Options of this comparison, which follow ``--quick``. ``--out`` and the options of
-            all commands follow them.
-        quick: What is reduced with ``--quick``, such as ``few images``.
+        options: Options of this comparison. In the help, these options follow ``--quick`` and
+            precede ``--out`` and the options of all commands.
+        quick: Reduced data or settings of ``--quick``, such as ``few images``.
     """
     quick_option = click.option(
         "--quick", is_flag=True, help=f"Finish in a few minutes, with {quick}."
@@ -109,11 +109,12 @@ def _encoders_of_comparison(encoders: tuple[str, ...], quick: bool) -> tuple[str
 def bench_calibrated_command(
     terminal: Terminal, quick: bool, encoders: tuple[str, ...], files: tuple[str, ...], out: str
 ) -> None:
-    """Compare the calibration of losses and calibrators.
+    """Compare losses and calibrators by the calibration of their probabilities.
 
     Link functions and regularizers are also compared. The tables have the format of the paper
-    "Towards Calibrated Multi-label Deep Neural Networks". Without --encoder and --features, the
-    data are generated scenes, encoded with tiny-vit and, without --quick, with tiny-rn.
+    "Towards Calibrated Multi-label Deep Neural Networks". Without --encoder and --features,
+    generated scenes are encoded with tiny-vit and tiny-rn, or with tiny-vit only if --quick is
+    given.
     """
     from surelabel.bench import load_feature_splits, load_scene_feature_splits
     from surelabel.bench.calibrated import CALIBRATED
@@ -200,7 +201,7 @@ def bench_prompts_command(
 ) -> None:
     """Compare prompt tuning with and without class-wise covariance regularization (CCR).
 
-    Tuners such as coop are fitted on few images of base labels and evaluated on base and new
+    Tuners such as coop are fitted on few images of base labels. They are evaluated on base and new
     labels, before and after a shared calibrator. DOR and DAC, numbers of shots, domains, weights
     and batch sizes are also compared, as in the paper "Rethinking BCE Loss for Multi-Label Image
     Recognition with Fine-Tuning".
@@ -227,9 +228,10 @@ def bench_similarity_command(
 ) -> None:
     """Compare variational similarity (VACSR) with other losses on images with captions.
 
-    Methods are fitted on captions of generated scenes, also with noisy captions, and evaluated by
-    retrieval between images and captions, uncertainty, other domains, and new labels. The tables
-    follow those of the paper "Variational Adapter for Cross-modal Similarity Representation".
+    Methods are fitted on captions of generated scenes, with and without noisy captions. They are
+    evaluated by retrieval between images and captions, by uncertainty, on other domains, and on new
+    labels. The tables have the format of the paper "Variational Adapter for Cross-modal Similarity
+    Representation".
     """
     from surelabel.bench import ResultCache
     from surelabel.bench.similarity import (

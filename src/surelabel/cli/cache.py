@@ -1,4 +1,4 @@
-"""``surelabel cache``: show or clear the feature cache."""
+"""Define ``surelabel cache``, which shows the size of the feature cache or clears the cache."""
 
 from dataclasses import asdict
 

@@ -1,4 +1,4 @@
-"""``surelabel calibrate``: fit a calibrator, or adapt a calibration to unlabelled images."""
+"""Define ``surelabel calibrate``, which fits or adapts the calibrator of a recognizer."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from surelabel.recognizer import Recognizer
     from surelabel.recognizer.calibration_record import CalibrationRecord
 
-MAX_SHIFTS = 10  # labels with the largest change that are printed
+MAX_SHIFTS = 10  # number of printed labels, those with the largest change
 NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
 
 
@@ -103,9 +103,9 @@ def calibrate(
 
     MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were not
     used for fitting: an annotation file, or a split of a collection such as scenes-80:validation.
-    MODEL can also be scores:FILE, a table (CSV, Parquet or .npz) of scores of the same images that
-    another program computed, with --as. To calibrate a recognizer that was fitted on scores,
-    DATASET is scores:FILE, and LABELS are the annotations of its images.
+    MODEL can also be scores:FILE with --as: a table (CSV, Parquet or .npz) of scores that another
+    program computed for the same images. To calibrate a recognizer that was fitted on scores, give
+    scores:FILE as DATASET and the annotations of its images as LABELS.
 
     The result includes the labels with the fewest positives, which need more annotated images.
     """
@@ -115,11 +115,15 @@ def calibrate(
     if unlabelled:
         check_no_score_options(score_kind, score_labels)
         if is_score_input(model) or is_score_input(dataset):
-            raise click.UsageError("--unlabelled requires images; got scores. Give their labels.")
+            raise click.UsageError(
+                "--unlabelled requires images; got scores. Remove "
+                "--unlabelled, and give the annotations of the scored images."
+            )
         check_no_label_table_options(table_options, dataset)
         if test or images_root or corrections:
             raise click.UsageError(
-                "--unlabelled cannot be combined with --test, --images-root or --corrections."
+                "--unlabelled cannot be combined with --test, --images-root or --corrections. "
+                "Remove these options."
             )
         run_unlabelled_calibrate_command(terminal, model, dataset, out, names, overrides)
         return
@@ -230,7 +234,7 @@ def print_calibrate_command_result(
 ) -> None:
     """Print the number of positives of each label, and the metrics before and after calibration.
 
-    On the rows of a calibration of scores, the probabilities are cross-fitted.
+    If rows of scores were used for the calibration, their probabilities are cross-fitted.
 
     Args:
         terminal: Object that prints results, status lines and progress.

@@ -1,4 +1,4 @@
-"""Metrics of retrieval between images and captions as text tables and as JSON."""
+"""Format metrics of retrieval between images and captions as text tables and as JSON."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ def caption_retrieval_as_text(evaluation: "PairEvaluation") -> str:
 
     The first table contains R@k, median rank, R-Precision and mAP@R of both directions with their
     intervals. The second table contains the prediction of errors at rank 1 by the uncertainty, if
-    there is one, and by both nulls.
+    available, and by two null baselines: minus the score and minus the margin.
     """
     from surelabel.report.caption_retrieval_table import (
         ERROR_HEADER,

@@ -1,4 +1,4 @@
-"""``surelabel check``: validate a run file."""
+"""Define ``surelabel check``, which validates a run file."""
 
 from dataclasses import asdict
 

@@ -1,4 +1,4 @@
-"""The options ``--cluster`` and ``--cluster-workers`` of ``tag`` and ``index``."""
+"""Define the options ``--cluster`` and ``--cluster-workers`` of ``tag`` and ``index``."""
 
 import os
 import shutil
@@ -50,7 +50,8 @@ def cluster_options(function: Command) -> Command:
         click.option(
             "--cluster",
             metavar="local|auto|HOST:PORT",
-            help="Run on a Ray cluster: a new one on this machine, or that of an address.",
+            help="Run on a Ray cluster: a new cluster on this machine (local), the cluster of "
+            "the environment (auto), or the cluster at an address.",
         ),
     ):
         function = option(function)
@@ -58,11 +59,11 @@ def cluster_options(function: Command) -> Command:
 
 
 def parse_cluster_options(values: MutableMapping[str, Any]) -> ClusterOptions | None:
-    """Remove the options for a cluster from the options of a command, and return them.
+    """Remove the cluster options from the options of a command, and return the cluster options.
 
     Args:
-        values: Values of the options by name; ``out`` becomes None if it is the folder of a run on
-            a cluster.
+        values: Values of the options by name. With ``--cluster``, the value of ``out`` is replaced
+            by None.
 
     Raises:
         UsageError: If the options exclude each other, or the folder is missing or is a file.
@@ -107,7 +108,9 @@ def write_cluster_tags(
     from surelabel.data import check_prediction_folder_is_complete
 
     if not isinstance(source, list):
-        raise click.UsageError("--cluster requires image files; got vectors or scores.")
+        raise click.UsageError(
+            "--cluster requires image files; got vectors or scores. Leave out --cluster."
+        )
     assert options.out is not None
     start = time.perf_counter()
     with terminal.progress("Tagging") as progress:
@@ -177,7 +180,7 @@ def predict_index_on_cluster(
 
 
 def print_cluster_summary(terminal: Terminal, result: "ClusterTagging", seconds: float) -> None:
-    """Print the speed of a run on a cluster, and the images that were resumed or encoded again.
+    """Print the speed of a run on a cluster, and the numbers of resumed and repeated images.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -193,7 +196,7 @@ def print_cluster_summary(terminal: Terminal, result: "ClusterTagging", seconds:
     if result.n_resumed:
         text += f"; {result.n_resumed:,} predicted before an interruption"
     if result.n_resumed or result.n_repeated:
-        text += f"; {result.n_repeated:,} encoded again, at most"
+        text += f"; at most {result.n_repeated:,} encoded again"
     terminal.print_status(f"{text}.")
 
 
@@ -210,7 +213,7 @@ def _check_other_options(values: Mapping[str, Any]) -> None:
     ]
     if given:
         raise click.UsageError(
-            f"--cluster writes the numbers of all labels to a folder; got {', '.join(given)} too. "
+            f"--cluster writes the scores of all labels to a folder; got {', '.join(given)} too. "
             "Leave out this option."
         )
 

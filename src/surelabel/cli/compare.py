@@ -1,4 +1,4 @@
-"""``surelabel compare``: paired comparison of two recognizers or prediction files."""
+"""Define ``surelabel compare``, a paired comparison of two recognizers or prediction files."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -59,16 +59,16 @@ def compare(
     """Compare two models on annotated images, with intervals.
 
     A and B are folders of saved recognizers, encoders, or prediction files that `surelabel tag
-    --out` wrote (.parquet, .csv, .jsonl). DATASET contains annotated images that were used neither
-    for fitting nor for calibration, given as for `surelabel evaluate`.
+    --out` wrote (.parquet, .csv, .jsonl). DATASET contains annotated images, in a format of
+    `surelabel evaluate`, that were used neither for fitting nor for calibration.
 
     The differences B - A of all metrics have 95 % bootstrap intervals over images; both models are
     evaluated on the same resamples. Only images and labels that A, B and DATASET share are
     compared. If A or B is uncalibrated, only ranking metrics are compared.
 
-    For scores that another program computed, DATASET is scores:FILE, LABELS are the annotations of
-    its images, and A and B are recognizers of scores. To compare two tables of scores, A and B are
-    scores:FILE with --as, and DATASET the annotations.
+    For scores of another program, give scores:FILE as DATASET, the annotations of its images as
+    LABELS, and recognizers of scores as A and B. To compare two tables of scores, give scores:FILE
+    as A and as B, --as, and the annotations as DATASET.
     """
     (model_a, model_b), labelled = load_compared_models(
         terminal, (first, second), dataset, score_labels, score_kind, images_root, table_options
@@ -97,7 +97,7 @@ def compare(
 
 
 def comparison_as_text(comparison: "Comparison") -> str:
-    """Return the compared data, the table of metrics, and the labels that differ.
+    """Return a text with the compared data, a table of metrics, and the labels that differ.
 
     Args:
         comparison: Result of the comparison.
@@ -113,11 +113,13 @@ def comparison_as_text(comparison: "Comparison") -> str:
     lines = [*comparison_sentences(comparison), format_terminal_table(header, rows)]
     n_more = len(comparison.metrics) - len(rows)
     if n_more > 0:
-        lines.append(f"{n_more} more metrics: see --json or --report.")
+        lines.append(f"{n_more} more metrics are in the results of --json and --report.")
     lines += label_difference_sentences(comparison)
     header, rows = comparison_label_rows(comparison, different_only=True)
     if rows:
         lines.append(format_terminal_table(header, rows[:MAX_LABELS]))
     if len(rows) > MAX_LABELS:
-        lines.append(f"{len(rows) - MAX_LABELS} more labels: see --json or --report.")
+        lines.append(
+            f"{len(rows) - MAX_LABELS} more labels are in the results of --json and --report."
+        )
     return "\n".join(lines)

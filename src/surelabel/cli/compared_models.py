@@ -1,4 +1,4 @@
-"""Models and annotated images of ``surelabel compare``."""
+"""Load the models and the annotated images of ``surelabel compare``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -109,7 +109,7 @@ def _load_datasets(
                 terminal, model, *sources, kind, images_root, table_options
             )
             if isinstance(data, LabelledScores):
-                # the paths of all datasets have to agree
+                # the paths of all datasets must be equal
                 data = with_image_paths(data, score_labels or dataset, images_root)
             loaded[key] = data
         datasets.append(loaded[key])

@@ -1,4 +1,4 @@
-"""``surelabel demo``: the complete workflow on the bundled collection."""
+"""Define ``surelabel demo``, which runs the complete workflow on the bundled collection."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

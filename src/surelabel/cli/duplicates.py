@@ -1,4 +1,4 @@
-"""``surelabel duplicates``: find exact duplicates and near-duplicates in an index."""
+"""Define ``surelabel duplicates``, which finds exact and near-duplicates in an index."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -27,21 +27,21 @@ EQUAL_CONTENT = "equal content"
 @click.option(
     "--min-cosine",
     type=OperatingPointRange(0, 1, min_open=True),
-    help="Lowest cosine of two image vectors that are near-duplicates. [limit of "
-    "--false-positive-rate]",
+    help="Minimum cosine of the vectors of two near-duplicates. [limit of --false-positive-rate]",
 )
 @click.option(
     "--false-positive-rate",
     type=SHARE,
-    help="Use the limit that was measured for this share of reported pairs among the pairs of "
-    "different images, for tiny-vit and tiny-rn on generated scenes. [1e-6]",
+    help="Use the minimum cosine that was measured for this rate, for tiny-vit and tiny-rn on "
+    "generated scenes. The rate is the share of pairs of different images that are "
+    "reported. [1e-6]",
 )
 @click.option(
     "--max-pairs",
     type=click.IntRange(1),
     default=1_000_000,
     show_default=True,
-    help="Maximum number of near-duplicate pairs; more are an error.",
+    help="Maximum number of near-duplicate pairs. A larger number is an error.",
 )
 @max_image_memory_input_option
 @gallery_options
@@ -60,8 +60,8 @@ def duplicates(
     """Find duplicates in an index.
 
     Images with equal content are exact duplicates. Images whose vectors have at least the cosine
-    --min-cosine are near-duplicates. Connected images are printed as one group. No file is changed
-    or deleted, and no image is read, except for --gallery.
+    --min-cosine are near-duplicates. Images that are connected by pairs of duplicates are printed
+    as one group. No file is changed or deleted. Images are read only for --gallery.
 
     All pairs of images are compared. Twice as many images take four times as long.
     """
@@ -109,8 +109,8 @@ def describe_duplicate_search(result: "DuplicateSearch") -> list[str]:
         f"different content have a cosine of at least {result.min_cosine:g}: a share of "
         f"{result.share_of_pairs:.1e}.",
         describe_duplicate_limit(result),
-        "In this index, the false-positive rate is at most that share, if near-duplicates are "
-        "found more often than other pairs.",
+        "In this index, the false-positive rate is at most the share of reported pairs, if "
+        "near-duplicates are found more often than other pairs.",
     ]
     if result.n_reported_pairs > result.n_compared_images:
         sentences.append(
@@ -139,11 +139,12 @@ def describe_duplicate_limit(result: "DuplicateSearch") -> str:
             f"The false-positive rate of {result.encoder} is not measured for limits as low as "
             f"{result.min_cosine:g}."
         )
-    at_most = "" if limit.min_cosine == result.min_cosine else "at most that of "
+    at_most = "" if limit.min_cosine == result.min_cosine else "at most "
     return (
-        f"False-positive rate: {at_most}{limit.min_cosine:g}, which {limit.n_reported:,} of "
-        f"{limit.n_pairs:,} pairs of different generated scenes reach with {result.encoder} "
-        f"({limit.false_positive_rate:.1e}, 95 % interval {limit.low:.1e} to {limit.high:.1e}). "
+        f"False-positive rate: {at_most}{limit.false_positive_rate:.1e} (95 % interval "
+        f"{limit.low:.1e} to {limit.high:.1e}). With {result.encoder}, {limit.n_reported:,} of "
+        f"{limit.n_pairs:,} pairs of different generated scenes reach a cosine of "
+        f"{limit.min_cosine:g}. "
         "Other kinds of images can have a rate that is thousands of times higher."
     )
 
@@ -182,7 +183,7 @@ def print_duplicate_search(
 def describe_duplicate_matches(group: "DuplicateGroup") -> dict[str, str]:
     """Return, for each image of a group by path, its match with another image of the group.
 
-    The match is ``equal content`` for exact duplicates. Otherwise, it is the highest cosine.
+    The match is ``equal content`` for exact duplicates. Otherwise, the match is the highest cosine.
 
     Args:
         group: Group of duplicates.
@@ -199,7 +200,7 @@ def describe_duplicate_matches(group: "DuplicateGroup") -> dict[str, str]:
 
 
 def format_duplicate_cosine(cosine: float) -> str:
-    """Return a cosine with four decimals, which is not rounded up, so that 1 means 1.
+    """Return a cosine truncated to four decimals, so that only a cosine of 1 is ``1.0000``.
 
     Args:
         cosine: Cosine in [-1, 1].

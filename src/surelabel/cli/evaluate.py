@@ -1,4 +1,4 @@
-"""``surelabel evaluate``: metrics of a recognizer on annotated images."""
+"""Define ``surelabel evaluate``, which measures a recognizer on annotated images."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -90,21 +90,22 @@ def evaluate(
 ) -> None:
     """Measure accuracy and calibration, or retrieval with captions.
 
-    MODEL is a saved recognizer or an encoder, or predictions of `surelabel tag --out` (a file, or
-    the folder of `--shard` or `--cluster`), which are evaluated without encoding the images; the
-    images are matched by their paths. DATASET contains annotated images that were used
-    neither for fitting nor for calibration. It is an annotation file (CSV, JSON lines, COCO), a
-    folder of VOC XML, xmp:FOLDER for the keywords in XMP sidecars, a split of a collection such as
-    scenes-80:test, or feature vectors (.npz).
+    MODEL is a saved recognizer or an encoder. MODEL can also be predictions of `surelabel tag
+    --out`: a file, or the folder of `--shard` or `--cluster`. Predictions are evaluated without
+    encoding the images, which are matched by their paths. DATASET contains annotated images that
+    were used neither for fitting nor for calibration. DATASET is an annotation file (CSV, JSON
+    lines, COCO), a folder of VOC XML, or xmp:FOLDER for the keywords in XMP sidecars. DATASET can
+    also be a split of a collection such as scenes-80:test, or feature vectors (.npz).
 
-    For scores that another program computed, DATASET is scores:FILE, and LABELS are the annotations
-    of its images; MODEL is a recognizer that was calibrated or fitted on scores. To evaluate the
-    scores without calibration, MODEL is scores:FILE with --as, and DATASET the annotations. Rows
-    that MODEL was calibrated on have cross-fitted probabilities.
+    For scores of another program, give scores:FILE as DATASET, and the annotations of its images as
+    LABELS. MODEL is then a recognizer that was calibrated or fitted on scores. To evaluate the
+    scores without calibration, give scores:FILE as MODEL, --as, and the annotations as DATASET. The
+    probabilities of rows that MODEL was calibrated on are cross-fitted.
 
-    If DATASET contains captions of images (COCO, CSV, JSON lines, a Flickr token file, vectors, or
-    a collection with --captions), retrieval between images and captions is measured instead: R@k,
-    R-Precision, mAP@R and median rank, and how well the uncertainty predicts errors.
+    If DATASET contains captions of images, retrieval between images and captions is measured
+    instead. The metrics are R@k, R-Precision, mAP@R, median rank, and the prediction of errors by
+    the uncertainty. Captions are a file (COCO, CSV, JSON lines or Flickr tokens), vectors, or a
+    collection with --captions.
     """
     from surelabel.data import is_prediction_file
 

@@ -1,4 +1,4 @@
-"""``surelabel fit``: fit and save a recognizer."""
+"""Define ``surelabel fit``, which fits and saves a recognizer."""
 
 import os
 from collections.abc import Sequence
@@ -99,7 +99,8 @@ if TYPE_CHECKING:
     "--folds",
     type=click.IntRange(2),
     metavar="K",
-    help="Also calibrate on DATASET, with K-fold cross-fitting. Without a method, 5 folds.",
+    help="Also calibrate on DATASET, with K-fold cross-fitting. Without a method, the default "
+    "is 5 folds.",
 )
 @method_selection_options
 @score_kind_option
@@ -119,7 +120,8 @@ if TYPE_CHECKING:
     "--devices",
     type=click.IntRange(1),
     metavar="N",
-    help="Train with N processes, one for each GPU with --device cuda; otherwise, all on the CPU.",
+    help="Train with N processes. With --device cuda, each process uses one GPU. Otherwise, all "
+    "processes use the CPU.",
 )
 @images_root_input_option
 @corrections_option
@@ -148,29 +150,33 @@ def fit(
     table_options: dict[str, Any],
     names: str | None,
 ) -> None:
-    """Fit a recognizer on annotated or other images, or on captions.
+    """Fit a recognizer on annotated images, unlabelled images or captions.
 
-    DATASET contains annotated images. It is an annotation file (CSV, JSON lines, COCO), a folder of
-    VOC XML, xmp:FOLDER for the keywords in XMP sidecars, a split of a collection such as
-    scenes-80:train, or feature vectors (.npz with features, targets and names). A CSV file
-    image,caption or COCO captions need --labels, which are searched in the captions of each image.
+    DATASET contains annotated images. DATASET is an annotation file (CSV, JSON lines, COCO), a
+    folder of VOC XML, or xmp:FOLDER for the keywords in XMP sidecars. DATASET can also be a split
+    of a collection such as scenes-80:train, or feature vectors (.npz with features, targets and
+    names). A CSV file with the header image,caption and COCO captions need --labels. These labels
+    are searched in the captions of each image.
 
-    Without a method, the methods that need no training or train on cached features are compared by
-    the log loss of cross-validation on DATASET. The selected method is fitted on all images and
-    calibrated. The expected time is printed first, and a table of the results afterwards.
+    Without a method, the methods that need no training or are trained on cached features are
+    compared by the log loss of cross-validation on DATASET. The selected method is fitted on all
+    images and calibrated. The expected time is printed first, and a table of the results
+    afterwards.
 
-    A method with self-training, such as tailor, requires unlabelled IMAGES, given as for
-    `surelabel tag`, and --labels. Self-training uses no annotations for fitting or calibration.
+    A method with self-training, such as tailor, requires --labels and unlabelled IMAGES, in a
+    format of `surelabel tag`. Self-training uses no annotations for fitting or calibration.
 
     A method of texts, such as tai, requires a file of CAPTIONS (text, CSV, COCO, scenes.jsonl) and
-    --labels, and no image.
+    --labels, but no images.
 
-    A method of images with captions, such as variational, requires CAPTIONS with images (COCO, CSV,
-    JSON lines, a Flickr token file, scenes-80:train) or vectors (.npz with image_features,
-    text_features and image_rows). --labels is optional; labels are scored like captions.
+    A method of images with captions, such as variational, requires CAPTIONS with images: COCO, CSV,
+    JSON lines, a Flickr token file, or scenes-80:train. CAPTIONS can also be vectors (.npz with
+    image_features, text_features and image_rows). --labels is optional; labels are scored like
+    captions.
 
     To learn labels from the scores of another program, give scores:FILE, the file of the labels,
-    and --as. Each label is learned from the scores of all columns, which can be other labels.
+    and --as. Each label is learned from the scores of all columns. The columns can differ from the
+    labels to learn.
 
     To resume an interrupted fit, run the same command again.
     """
@@ -192,7 +198,10 @@ def fit(
     check_method_selection_options(method, selection_options, run, overrides)
     resolved_run = load_run(run, overrides)
     if devices is not None and method is None:
-        raise click.UsageError("--devices needs --method; several methods are compared without it.")
+        raise click.UsageError(
+            "--devices needs --method, because several methods are compared "
+            "without a method. Add --method."
+        )
     scores = load_training_scores(terminal, dataset, score_kind, images_root, table_options)
     training_data = scores or load_training_data_from_input_options(
         method, dataset, images_root, given_labels, table_options
@@ -227,7 +236,7 @@ def fit(
 def print_training_data_in_fit_command(
     terminal: Terminal, source: str, training_data: "TrainingData"
 ) -> None:
-    """Print what was read from a table of labels, and the number of captions without a label.
+    """Print how a table of labels was read, and the number of captions without a label.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -335,12 +344,12 @@ def calibrate_in_fit_command(
     training_data: "TrainingData",
     skipped: "Sequence[SkippedImage]",
 ) -> None:
-    """Calibrate a recognizer that was fitted on unlabelled images, if this is possible.
+    """Calibrate a recognizer that was fitted on unlabelled images, or print why this is impossible.
 
     Args:
         terminal: Object that prints results, status lines and progress.
-        recognizer: Fitted recognizer. If it is calibrated, or its method was fitted on other data,
-            it is not changed.
+        recognizer: Fitted recognizer. The recognizer is not changed if it is calibrated, or if its
+            method was fitted on other data.
         training_data: Training data of any kind.
         skipped: Images that cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Training data of ``surelabel fit``: labels, few-shot samples, caption noise and counts."""
+"""Prepare training data of ``surelabel fit``: labels, few-shot samples and caption noise."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def add_caption_noise_in_fit_command(
     terminal: Terminal, training_data: "TrainingData", ratio: float, seed: int
 ) -> "TrainingData":
-    """Return images with captions of which some are permuted, and print their number.
+    """Return images with partly permuted captions, and print the number of permuted captions.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -46,7 +46,7 @@ def add_caption_noise_in_fit_command(
 
 
 def noun_of_fit_data(training_data: "TrainingData") -> str:
-    """Return the noun of the items of training data: caption, image, or row of vectors."""
+    """Return the noun of the items of training data: ``caption``, ``image`` or ``row``."""
     from surelabel.records import (
         LabelledFeatures,
         LabelledScores,
@@ -62,7 +62,7 @@ def noun_of_fit_data(training_data: "TrainingData") -> str:
 
 
 def count_of_fit_data(training_data: "TrainingData", skipped: "Sequence[SkippedImage]") -> int:
-    """Return the number of captions or images that were used, without those of skipped images."""
+    """Return the number of captions or images that were used; skipped images are not counted."""
     import numpy as np
 
     from surelabel.records import Pairs
@@ -126,9 +126,9 @@ def sample_shots_in_fit_command(
 def use_vector_encoder_in_fit_command(
     run: "Run", encoder: str | None, training_data: "TrainingData"
 ) -> "Run":
-    """Return the run with the encoder of precomputed vectors, or the same run for other data.
+    """Return the run with the encoder of precomputed vectors, or the unchanged run for other data.
 
-    If the vectors of captions have another width, the setting ``text_width`` of the method is set.
+    For vectors of images and captions, the setting ``text_width`` of the method is set, too.
 
     Args:
         run: Settings of the fit.
@@ -152,7 +152,7 @@ def use_vector_encoder_in_fit_command(
 
 
 def labels_of_fit_data(method: str | None, training_data: "TrainingData") -> list[str]:
-    """Return the labels of the training data; images with captions need none.
+    """Return the labels of the training data, or an empty list for images with captions.
 
     Args:
         method: Key of the method. If None, the method is selected.

@@ -1,4 +1,4 @@
-"""Options ``--gallery`` and ``--open``, and galleries of search hits and of tags."""
+"""Define the options ``--gallery`` and ``--open``, and write galleries of hits and of tags."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,7 +70,7 @@ def write_gallery(
         title: Title of the page.
         sentences: Paragraphs below the title.
         images: Images in the order of the page.
-        n_images: Number of images of the result, if ``images`` are the first of them.
+        n_images: Number of images of the result. If None, ``images`` are all images of the result.
         open_gallery: Value of the option ``--open``.
 
     Raises:
@@ -91,7 +91,7 @@ def write_gallery(
 
 
 def open_gallery_in_browser(terminal: Terminal, path: str) -> None:
-    """Show an HTML page in the browser of the user, or print that there is none."""
+    """Show an HTML page in the browser of the user, or print that no browser was found."""
     import webbrowser
 
     if not webbrowser.open(Path(path).absolute().as_uri()):

@@ -1,4 +1,4 @@
-"""Options of the current command that the user gave, and errors for those without effect."""
+"""Check which options of the current command the user gave, and reject options without effect."""
 
 from collections.abc import Collection
 
@@ -23,7 +23,7 @@ def check_options_are_not_given(names: Collection[str], reason: str) -> None:
         reason: Why the options cannot be given, as the end of a sentence about one option.
 
     Raises:
-        UsageError: If such an option is given.
+        UsageError: If one of the options is given.
     """
     parameters = click.get_current_context().command.params
     if given := [

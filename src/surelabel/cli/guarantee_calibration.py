@@ -1,4 +1,4 @@
-"""Options ``--calibration`` and ``--max-wrong`` of commands with a bound on the share of errors."""
+"""Define ``--calibration`` and ``--max-wrong`` for commands with a bound on the share of errors."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -40,8 +40,8 @@ def guarantee_calibration_options(
             required=required,
             callback=validate_terminal_input_paths,
             metavar="DATASET",
-            help="Annotated random sample of the same images, which the recognizer was not fitted "
-            "or calibrated on.",
+            help="Annotated random sample of the same collection. The recognizer must not be "
+            "fitted or calibrated on this sample.",
         ),
         click.option(
             "--calibration-scores",

@@ -1,4 +1,4 @@
-"""Option ``--heat-maps`` of ``tag``: write heat maps of the labels of each image."""
+"""Define the option ``--heat-maps`` of ``tag``, which writes heat maps of the labels of images."""
 
 import os
 from collections import Counter
@@ -31,9 +31,10 @@ def heat_maps_option(function: Command) -> Command:
         "--heat-maps",
         callback=validate_terminal_output_directory,
         metavar="FOLDER",
-        help="For each image, write a PNG file with its labels and their heat maps. Labels below "
-        f"the threshold, by default {DEFAULT_THRESHOLD}, are named without a heat map. --top-k "
-        f"sets the number of labels, at most {MAX_LABELS}; the default is {DEFAULT_LABELS}.",
+        help="For each image, write a PNG file with its labels and their heat maps. Labels "
+        f"below the threshold, by default {DEFAULT_THRESHOLD}, are named without a heat "
+        f"map. The option --top-k sets the number of labels, at most {MAX_LABELS}; the "
+        f"default is {DEFAULT_LABELS}.",
     )(function)
 
 
@@ -44,7 +45,7 @@ def collect_heat_map_labels(
     threshold: "float | Array | None",
     top_k: int | None,
 ) -> "Iterator[Predictions]":
-    """Add the labels of the sheet of each image to ``labels``, and yield the blocks.
+    """Add the labels in the heat-map file of each image to ``labels``, and yield the blocks.
 
     Args:
         blocks: Predictions of blocks of images.
@@ -60,12 +61,13 @@ def collect_heat_map_labels(
 def select_heat_map_labels(
     predictions: "Predictions", *, threshold: "float | Array | None", top_k: int | None
 ) -> "dict[str, list[HeatMapLabel]]":
-    """Return the labels of the sheet of each image, by path: first those that are shown.
+    """Return the labels in the heat-map file of each image, by path, with the shown labels first.
 
     Args:
         predictions: Predictions of the images.
         threshold: Minimum probability of a shown label, as one number or as an array ``(c,)`` for c
-            labels. If None, it is 0.5, or there is no threshold if the scores are not calibrated.
+            labels. If None, the threshold is 0.5 for calibrated scores, and there is no threshold
+            otherwise.
         top_k: Number of labels of each image, at most 6. If None, there are three labels.
     """
     import numpy as np
@@ -112,7 +114,7 @@ def write_heat_maps(
     Args:
         terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer that computed the predictions.
-        labels: Labels of the sheet of each image, by path.
+        labels: Labels in the heat-map file of each image, by path.
         folder: Folder for the files.
 
     Raises:

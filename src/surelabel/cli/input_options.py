@@ -1,4 +1,4 @@
-"""Options and arguments for models, labels, datasets and images."""
+"""Define options and arguments for models, labels, datasets and images."""
 
 import os
 import warnings
@@ -41,7 +41,7 @@ def model_input_option(function: Command) -> Command:
         callback=validate_terminal_model_path,
         default="tiny-vit",
         show_default=True,
-        help="Encoder or folder of a saved recognizer: tiny-vit or tiny-rn (trained on emoji "
+        help="Folder of a saved recognizer, or encoder: tiny-vit or tiny-rn (trained on emoji "
         "only), an open_clip model such as ViT-B-16/openai, or local-dir:FOLDER.",
     )(function)
 
@@ -69,10 +69,11 @@ def max_passes_input_option(function: Command) -> Command:
         "--max-passes",
         type=click.IntRange(1),
         metavar="N",
-        help="Use the method without annotated images that has the highest measured mAP with at "
-        "most N encoder passes for an image. If it has no calibration, it is calibrated on IMAGES "
-        "without labels, if these are 20 or more; the probabilities are not verified. [6; 1 for "
-        "fewer than 100 IMAGES, which are too few for this calibration]",
+        help="Use the method with the highest measured mAP that needs no annotated images and "
+        "at most N encoder passes for an image. A method without calibration is calibrated "
+        "on IMAGES without labels, if there are 20 or more IMAGES. The probabilities are "
+        "then not verified. [6; 1 for fewer than 100 IMAGES, which are too few for this "
+        "calibration]",
     )(function)
 
 
@@ -97,7 +98,7 @@ class ImagesRoot(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:
-        """Return the value, which is checked if it is neither a URL nor an archive."""
+        """Return the value, after a check that it is a URL, an archive or an existing folder."""
         if is_object_url(value) or (is_container_path(value) and os.path.isfile(value)):
             return value
         return super().convert(value, param, ctx)
@@ -202,11 +203,11 @@ def load_unlabelled_from_input_options(
 
     Args:
         sources: Folders, image files, ``.txt`` files of paths and ``-``; or one feature archive
-            (``vectors.npz``) or split of it (``vectors.npz:test``).
+            (``vectors.npz``) or one split of an archive (``vectors.npz:test``).
 
     Raises:
         DataError: If a source cannot be read.
-        InputError: If there are other sources beside an archive.
+        InputError: If there are other sources besides an archive.
     """
     from surelabel.data import find_images
     from surelabel.errors import InputError
@@ -216,7 +217,7 @@ def load_unlabelled_from_input_options(
         return find_images(sources)
     if len(sources) > 1:
         raise InputError(
-            f"Vectors must be one .npz file; got {len(sources)} arguments: "
+            f"Vectors must be given as one .npz file; got {len(sources)} arguments: "
             f"{' '.join(sources[:5])}. Run the command once for each file."
         )
     path, _, split = archive.rpartition(":")
@@ -398,9 +399,8 @@ def _load_captioned_images_from_input_options(
     if not labels:
         option = f" --method {method}" if method else ""
         raise InputError(
-            f"Captions need --labels, the labels that are searched in them; got {source} without "
-            f'labels. Run `surelabel fit {source}{option} --labels "dog, bicycle" --out '
-            "FOLDER`."
+            f"Captions need --labels, which are searched in the captions; got {source} without "
+            f'labels. Run `surelabel fit {source}{option} --labels "dog, bicycle" --out FOLDER`.'
         )
     captions = read_captions(source, images_root=images_root)
     labelled = label_captioned_images(captions, labels, unmentioned=0.0)
@@ -459,7 +459,7 @@ def fit_without_labels_on_input_options(
 
 
 def vector_encoder_of_input_options(data: "TrainingData") -> str | None:
-    """Return the name of the encoder of vectors or scores, or None if the data are others."""
+    """Return the name of the encoder of vectors or scores, or None for other data."""
     from surelabel.records import LabelledFeatures, LabelledScores, PairFeatures
 
     if isinstance(data, LabelledScores):
@@ -474,7 +474,7 @@ def vector_encoder_of_input_options(data: "TrainingData") -> str | None:
 def skipped_images_of_input_options(
     recognizer: "Recognizer", data: "TrainingData"
 ) -> "Sequence[SkippedImage]":
-    """Return the images that cannot be read; the features of the other images are cached.
+    """Return the images that cannot be read, and cache the features of the other images.
 
     Args:
         recognizer: Recognizer with the encoder and the cache.

@@ -1,4 +1,4 @@
-"""Check of the paths of datasets on the command line, before a command starts."""
+"""Check the paths of datasets on the command line, before a command starts."""
 
 import os
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ def validate_terminal_input_paths(
 ) -> Sources:
     """Check that sources exist, at the start of a command and before torch is imported.
 
-    A member of a tar archive and a cell of a Parquet table exist if the archive or table does.
-    A source with a colon, such as ``scenes-80:test``, ``xmp:FOLDER`` or ``s3://bucket/folder``,
-    and standard input are checked later.
+    A member of a tar archive and a cell of a Parquet table exist if the archive or table exists. A
+    source with a colon, such as ``scenes-80:test``, ``xmp:FOLDER`` or ``s3://bucket/folder``, and
+    standard input are checked later.
 
     Returns:
         The argument.

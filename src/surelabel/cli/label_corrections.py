@@ -1,4 +1,4 @@
-"""Option ``--corrections``: corrections of targets that ``surelabel audit`` wrote."""
+"""Define the option ``--corrections`` for corrected targets of ``surelabel audit``."""
 
 from typing import TYPE_CHECKING, overload
 
@@ -18,8 +18,8 @@ def corrections_option(function: Command) -> Command:
         "--corrections",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE.csv",
-        help="Correct targets of DATASET: corrections.csv of `surelabel audit`, whose column "
-        "corrected was filled with 1, 0 or unknown.",
+        help="Correct targets of DATASET with corrections.csv of `surelabel audit`. First fill "
+        "the column corrected of this file with 1, 0 or unknown.",
     )(function)
 
 
@@ -54,7 +54,7 @@ def correct_labels_of_dataset(
 
     if not isinstance(data, LabelledImages | LabelledFeatures):
         raise InputError(
-            "--corrections require annotated images, vectors or scores; got "
+            "--corrections requires annotated images, vectors or scores; got "
             f"{type(data).__name__}. Remove --corrections."
         )
     corrected = correct_labels(data, corrections)

@@ -1,4 +1,4 @@
-"""``surelabel label-next``: choose the images to annotate next."""
+"""Define ``surelabel label-next``, which chooses the images to annotate next."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,14 +55,15 @@ FORMATS = ("csv", "label-studio", "list")
     type=click.FloatRange(0, 1),
     default=0.2,
     show_default=True,
-    help="Fraction of the images that are chosen at random. Calibration, evaluation and guarantees "
-    "use only random images.",
+    help="Fraction of the chosen images that are sampled at random. Calibration, evaluation and "
+    "guarantees use only images that were sampled at random.",
 )
 @click.option(
     "--annotated-at-random",
     is_flag=True,
-    help="The annotated images of DATASET are a random sample of DATASET and the pool. Without "
-    "this option, images of a table without the column chosen_by are no random images.",
+    help="State that the annotated images are a random sample of DATASET and the pool. Without "
+    "this option, images of a table without the column chosen_by are not used as random "
+    "images.",
 )
 @click.option(
     "--out",
@@ -77,14 +78,14 @@ FORMATS = ("csv", "label-studio", "list")
     type=click.Choice(FORMATS),
     default="csv",
     show_default=True,
-    help="csv: the whole table, with empty cells to fill; label-studio: JSON tasks of the chosen "
-    "images; list: their paths.",
+    help="Format csv is the whole table, with empty cells to fill. Format label-studio has JSON "
+    "tasks, and format list has the paths, of the chosen images.",
 )
 @click.option(
     "--model",
     callback=validate_terminal_model_path,
-    help="Encoder, or folder of a saved recognizer, whose probabilities the tasks of Label Studio "
-    "then contain. [tiny-vit]",
+    help="Encoder, or folder of a saved recognizer. With a saved recognizer, the tasks of Label "
+    "Studio contain its probabilities. [tiny-vit]",
 )
 @images_root_input_option
 @label_table_options
@@ -109,17 +110,19 @@ def label_next(
 ) -> None:
     """Choose the images to annotate next.
 
-    DATASET contains annotated images, given as for `surelabel fit`, or a folder of images without
-    labels, with --labels. Images of DATASET whose targets are all unknown, and images of --pool,
-    can be chosen. Some are chosen at random, the others by their image vectors, to represent the
-    images that are far from annotated ones. If no image has labels, all are random.
+    DATASET contains annotated images in a format of `surelabel fit`. DATASET can also be a folder
+    of images without labels; then give --labels. Images of DATASET whose targets are all unknown,
+    and images of --pool, can be chosen. Some images are chosen at random. The others are chosen by
+    their image vectors, to represent the images that are far from annotated images. If no image has
+    labels, all images are chosen at random.
 
-    The result states in the column chosen_by how each image was chosen, and in
-    inclusion_probability with which probability a random one. Fill the empty cells with 1 or 0, and
-    give the file to `surelabel fit`, or to `surelabel label-next` with the same --pool and --seed.
+    In the result, the column chosen_by states how each image was chosen. The column
+    inclusion_probability contains the sampling probability of each random image. Fill the empty
+    cells with 1 or 0, and give the file to `surelabel fit`, or to `surelabel label-next` with the
+    same --pool and --seed.
 
-    For scores that another program computed, DATASET is scores:FILE with --as, and LABELS are the
-    annotations of some of its images.
+    For scores of another program, give scores:FILE as DATASET, the annotations of some of its
+    images as LABELS, and --as.
     """
     check_is_new_file(out)
     labels = parse_labels_input_option(names)
@@ -205,7 +208,7 @@ def load_scores_to_label(
 
     Args:
         source: ``scores:FILE``.
-        labels: Annotations of some of its images. If None, no image has labels.
+        labels: Annotations of some of the scored images. If None, no image has labels.
         model: Folder of a saved recognizer, or None.
         kind: Value of the option ``--as``, or None.
         images_root: Root of image paths in the annotations, or None.

@@ -1,4 +1,4 @@
-"""Options for the columns and cells of label tables, and the description of what was read."""
+"""Define options for the columns and cells of label tables, and print how a table was read."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ OPTIONS = (
         "--ignore",
         multiple=True,
         metavar="COLUMN",
-        help="Column of a table without labels, such as split or width; may be repeated.",
+        help="Column without labels in a table, such as split or width; may be repeated.",
     ),
     click.option(
         "--separator",
@@ -32,7 +32,8 @@ OPTIONS = (
     click.option(
         "--minus-one",
         type=click.Choice(["negative", "unknown"]),
-        help="Meaning of the target -1 in a table, which is refused without this option.",
+        help="Meaning of the target -1 in a table. Without this option, a table with -1 is "
+        "refused.",
     ),
     click.option(
         "--zero",
@@ -50,8 +51,8 @@ OPTIONS = (
 def label_table_options(function: Command) -> Command:
     """Add the options for label tables.
 
-    The values that are given are passed to the command as one dictionary ``table_options``: the
-    keyword arguments of :func:`surelabel.data.read_labels`.
+    The given values are passed to the command as one dictionary ``table_options``, the keyword
+    arguments of :func:`surelabel.data.read_labels`.
     """
 
     @wraps(function)
@@ -90,7 +91,8 @@ def check_no_label_table_options(table_options: Mapping[str, Any], source: str) 
     if table_options:
         given = ", ".join(f"--{name.replace('_', '-')}" for name in table_options)
         raise click.UsageError(
-            f"{given}: for tables of labels only (CSV); got {source}. Leave out this option."
+            f"{given} can be given for tables of labels only (CSV); got {source}. Leave out this "
+            "option."
         )
 
 

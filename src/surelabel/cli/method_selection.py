@@ -1,4 +1,4 @@
-"""Model selection in ``surelabel fit``: options, comparison and table of results."""
+"""Select the method of ``surelabel fit``: options, comparison and table of results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ def method_selection_options(function: Command) -> Command:
         "--minutes",
         type=click.FloatRange(0, min_open=True),
         metavar="MINUTES",
-        help="Without a method: leave out methods whose comparison takes longer. "
+        help="Without a method, leave out methods whose expected time of comparison is longer. "
         f"[{DEFAULT_MINUTES:g}]",
     )
     @click.option(
         "--max-passes",
         type=click.IntRange(1),
         metavar="N",
-        help="Without a method: leave out methods with more encoder passes for an image. "
+        help="Without a method, leave out methods with more encoder passes for an image. "
         f"[{DEFAULT_MAX_PASSES}]",
     )
     @wraps(function)
@@ -70,7 +70,7 @@ def check_method_selection_options(
         method: Key of the method, or None.
         options: Options of the model selection.
         run_file: TOML file with the settings of the run, or None.
-        settings: Settings that replace those of the file.
+        settings: Settings that replace settings of the file.
 
     Raises:
         UsageError: If there are a method and options of a model selection.
@@ -106,7 +106,7 @@ def select_in_fit_command(
         terminal: Object that prints results, status lines and progress.
         options: Limits of the time and of the encoder passes.
         run_file: TOML file with the settings of the run, or None.
-        settings: Settings that replace those of the file.
+        settings: Settings that replace settings of the file.
         training_data: Training data; only images or vectors with labels are accepted.
         labels: Labels of the recognizer.
         folds: Number of folds, or None for the default.
@@ -141,7 +141,7 @@ def select_in_fit_command(
 
 
 def method_selection_text(selection: "MethodSelection | None") -> str:
-    """Return the table of a model selection and its description, or an empty text without one."""
+    """Return the table and the description of a model selection, or an empty text for None."""
     if selection is None:
         return ""
     table = format_terminal_table(selection.header, selection.rows)

@@ -1,4 +1,4 @@
-"""Metrics of evaluations as text tables and as JSON."""
+"""Format metrics of evaluations as text tables and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -48,7 +48,7 @@ def metric_tables_as_text(evaluation: "Evaluation") -> str:
         for metric in metrics
         if evaluation.undefined_classes.get(metric)
     ]
-    calibration = predictions.calibration or "none, scores are not probabilities"
+    calibration = predictions.calibration or "none, so the scores are not probabilities"
     lines = [
         f"{format_count(len(predictions), predictions.row_noun)}, "
         f"{format_count(len(predictions.names), 'label')}; calibration: {calibration}.",
@@ -57,7 +57,7 @@ def metric_tables_as_text(evaluation: "Evaluation") -> str:
     ]
     n_more = len(evaluation.summary) - len(metrics)
     if n_more:
-        lines.append(f"{n_more} more metrics: see --json or --report.")
+        lines.append(f"{n_more} more metrics are in the results of --json and --report.")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Options of ``tag`` that select thresholds by an operating point or a guarantee."""
+"""Define options of ``tag`` that select thresholds by an operating point or a guarantee."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -26,7 +26,7 @@ class OperatingPointRange(click.FloatRange):
 
 
 SHARE = OperatingPointRange(0, 1, min_open=True, max_open=True)
-MAX_NAMED_LABELS = 10  # labels named that do not reach the operating point, without --json
+MAX_NAMED_LABELS = 10  # printed labels that do not reach the operating point, without --json
 POINTS = {  # option: operating point and its setting
     "precision": ("precision", "at_least"),
     "recall": ("recall", "at_least"),
@@ -113,9 +113,10 @@ def thresholds_of_operating_point_options(
 ) -> "float | Array":
     """Return the thresholds of an operating point or a guarantee, and print their properties.
 
-    For an operating point, the labels that do not reach it and the expected precision and recall
-    are printed on stderr, and for a guarantee, its statement. The labels are a warning, which is
-    printed with ``--quiet`` too: with ``--json`` all of them, and otherwise the first ten.
+    For an operating point, print on stderr the labels that do not reach the operating point, and
+    the expected precision and recall. For a guarantee, print its statement. The labels are printed
+    as a warning, also with ``--quiet``. With ``--json``, all labels are printed, and otherwise the
+    first ten.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -181,10 +182,10 @@ def describe_operating_point_options_unreached(
         limit: Maximum number of labels that are named. If None, all labels are named.
 
     Returns:
-        A sentence with the labels, such as ``2 of 80 labels cannot reach the operating point and
-        are never predicted: bear, camera.`` If every label reaches the operating point, the text is
-        empty. The text is also empty if no label reaches a threshold that is common to all labels,
-        for example because the recognizer has no validation record.
+        A sentence such as ``2 of 80 labels cannot reach the operating point and are never
+        predicted: bear, camera``. The text is empty if every label reaches the operating point. The
+        text is also empty if no label reaches a threshold that is common to all labels, for example
+        because the recognizer has no validation record.
     """
     unreached = [name for name, flag in zip(names, thresholds.is_reached, strict=True) if not flag]
     is_never_predicted = bool((thresholds.values[~thresholds.is_reached] == 1).all())

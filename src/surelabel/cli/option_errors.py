@@ -1,4 +1,4 @@
-"""Errors of commands: they name options and arguments of the command line, not of Python."""
+"""Replace Python names in errors of commands by options and arguments of the command line."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ PARAMETERS = {  # name in Python: parameter of a command
     "templates": "template",
     "with_names": "names",
 }
-CONTENT_PARAMETERS = {  # their errors about an empty text remain
+CONTENT_PARAMETERS = {  # these have other errors about an empty text
     *("ignore", "image_column", "indexes_and_query", "names", "queries", "query", "text", "unseen")
 }
 _PYTHON_NAME = re.compile(r"(?<![\w'\"/.=-])[a-z]+(?:_[a-z0-9]+)+(?![\w'\"/.=-])")
@@ -26,10 +26,10 @@ _FIRST_NAME = re.compile(r"^[a-z]+(?=(?:, [^;:]*,)? (?:must|needs|requires) )")
 
 @contextmanager
 def name_options_in_errors() -> Iterator[None]:
-    """Replace names of Python in the errors of a command by the options of the command.
+    """Replace Python names in the errors of a command by the options of the command.
 
     Raises:
-        ClickException: If the message of an error contains such a name.
+        ClickException: If the message of an error contains the Python name of an option.
     """
     try:
         yield
@@ -44,17 +44,17 @@ def name_options_in_errors() -> Iterator[None]:
 def describe_error_with_options(
     message: str, command: click.Command, values: Mapping[str, Any]
 ) -> str:
-    """Return the message of an error with the options of a command in place of names of Python.
+    """Return the message of an error with the options of a command in place of Python names.
 
-    A name with an underscore is replaced anywhere, except within a path or a quotation. Another
-    name is replaced at the start of the message, where it is followed by must, needs or requires.
-    The form of an option in Python, in parentheses after the option, is removed.
+    A name with an underscore is replaced anywhere, except within a path or a quotation. A name
+    without an underscore is replaced only at the start of the message, if must, needs or requires
+    follows. The form of an option in Python, in parentheses after the option, is removed.
 
     Args:
         message: Message of an error.
         command: Command that raised the error.
-        values: Values of the parameters of the command by name. If the message begins with one of
-            them in quotes, its option is put in front.
+        values: Values of the parameters of the command by name. If the message begins with a value
+            in quotes, the option of the value is put before the message.
 
     Example:
         >>> option = click.Option(["--top-k"])

@@ -1,4 +1,4 @@
-"""Checks of paths on the command line, before a command starts."""
+"""Check output paths and model paths on the command line, before a command starts."""
 
 import itertools
 import os
@@ -40,7 +40,7 @@ def validate_terminal_output_directory(
     """Check at the start of a command that files can be written to a new or existing folder.
 
     Raises:
-        DataError: If the path is empty or a file, or if the folder cannot be written.
+        DataError: If the path is empty or is a file, or if the folder cannot be written.
     """
     if path is not None and Path(path).is_file():
         name = name_of_parameter(parameter)
@@ -54,8 +54,8 @@ def validate_terminal_output_folder(
     """Check at the start of a command that a folder can be written or replaced.
 
     Raises:
-        DataError: If the path is empty or a file, if the folder contains the current working
-            folder, or if it cannot be written.
+        DataError: If the path is empty or is a file, if the folder contains the current working
+            folder, or if the folder cannot be written.
     """
     if path is not None:
         _check_path_is_not_empty(parameter, path)
@@ -84,7 +84,8 @@ def validate_terminal_model_path(
     """Check at the start of a command that the path in a model argument exists.
 
     The name of an encoder can contain a slash, as in ``ViT-B-16/openai``. A text is a path if it
-    starts with a slash, a dot or a tilde, ends with a slash, or follows ``local-dir:``, ``onnx:``.
+    starts with a slash, a dot or a tilde, ends with a slash, or follows ``local-dir:`` or
+    ``onnx:``. The name of an existing file or folder is also a path.
 
     Returns:
         The argument; a tilde at its start is replaced by the home folder.

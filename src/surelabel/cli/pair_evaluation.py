@@ -1,4 +1,4 @@
-"""Captions in ``evaluate``: retrieval between images and captions."""
+"""Evaluate retrieval between images and captions, in the command ``evaluate``."""
 
 import os
 from collections.abc import Sequence
@@ -30,14 +30,15 @@ def pair_evaluation_options(function: Command) -> Command:
         type=click.Path(exists=True, dir_okay=False),
         multiple=True,
         metavar="FILE",
-        help="Relevant images and captions: CSV with image_id,caption_id,relevance, or JSON of "
-        "ECCV Caption or CxC; JSON may be repeated.",
+        help="File of relevant images and captions: CSV with the header "
+        "image_id,caption_id,relevance, or JSON of ECCV Caption or CxC. The option may be "
+        "repeated for JSON files.",
     )
     return captions(relevance(function))
 
 
 def is_pair_evaluation(dataset: str, *, captions: bool, relevance_files: Sequence[str]) -> bool:
-    """Return whether a dataset is evaluated by its captions: by an option, or by its content.
+    """Return whether a dataset is evaluated by its captions, from the options or from its content.
 
     Args:
         dataset: Argument of the command.
@@ -68,7 +69,7 @@ def check_pair_evaluation_options(**options: Any) -> None:
     if given:
         raise click.UsageError(
             f"{', '.join(given)} cannot be combined with captions, which are evaluated without "
-            "labels."
+            "labels. Leave out this option."
         )
 
 
@@ -148,7 +149,9 @@ def _evaluate_scored_pairs(
         return evaluate_pair_scores(scored.scores, pairs, variances=scored.variances), []
     tables = [path for path in relevance_files if path.lower().endswith(".csv")]
     if len(tables) > 1:
-        raise InputError(f"--relevance accepts one CSV file; got {', '.join(tables)}.")
+        raise InputError(
+            f"--relevance accepts one CSV file; got {', '.join(tables)}. Give one of these files."
+        )
     if tables:
         relevance = read_graded_relevance(tables[0], pairs)
     evaluation = evaluate_pair_scores(

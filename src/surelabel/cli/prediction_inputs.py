@@ -1,4 +1,4 @@
-"""Files and folders of predictions as arguments, and the annotations of their images."""
+"""Read predictions that are arguments of a command, and the annotations of their images."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ def validate_model_or_prediction_path(
     """Check that a model is a file or folder of predictions, or a valid model argument.
 
     Raises:
-        DataError: If a path does not exist, or is another file.
+        DataError: If a path does not exist, or is a file of another kind.
     """
     from surelabel.data import is_prediction_file
 
@@ -39,7 +39,9 @@ def read_annotated_images(
     *,
     purpose: str,
 ) -> "LabelledImages":
-    """Return annotated images, whose files need not exist; of a random sample, its rows only.
+    """Return annotated images, whose files need not exist.
+
+    If a file of annotations states how its rows were chosen, only random rows are returned.
 
     Args:
         terminal: Object that prints how a table of labels was read.
@@ -74,9 +76,9 @@ def read_annotated_images(
 def paths_as_in_annotations(
     paths: Sequence[str], labelled: "LabelledImages", root: str
 ) -> list[str]:
-    """Return paths of predictions, relative to the root of the annotations if these match more.
+    """Return paths of predictions, joined to the root of the annotations if more paths then match.
 
-    Prediction files of scores contain the image names of the table, which are relative to it.
+    Prediction files of scores contain image names that are relative to the folder of the table.
 
     Args:
         paths: Paths of the predicted images.
@@ -92,7 +94,7 @@ def paths_as_in_annotations(
 
 
 def root_of_annotations(annotations: str, images_root: str | None) -> str:
-    """Return the folder or URL to which image paths of annotations are relative; empty for ``.``.
+    """Return the root of image paths of annotations, a folder or URL, or an empty text for ``.``.
 
     Args:
         annotations: File or folder of annotations, or ``xmp:FOLDER``.

@@ -1,4 +1,4 @@
-"""Usage errors for options of version 0.1.0 that were renamed."""
+"""Add new names to the usage errors for options of version 0.1.0 that were renamed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""``surelabel scenes``: generate annotated images of emoji."""
+"""Define ``surelabel scenes``, which generates annotated images of emoji."""
 
 import click
 

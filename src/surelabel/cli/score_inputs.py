@@ -1,4 +1,4 @@
-"""Inputs ``scores:FILE``: scores that another program computed, with or without labels."""
+"""Load ``scores:FILE``: scores that another program computed, with or without labels."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,8 @@ def score_kind_option(function: Command) -> Command:
         "--as",
         "score_kind",
         type=click.Choice(KINDS),
-        help="Meaning of the numbers in scores:FILE; required, because it is never inferred.",
+        help="Meaning of the numbers in scores:FILE. The meaning is never inferred, so this "
+        "option is required, except with a recognizer of scores.",
     )(function)
 
 
@@ -78,13 +79,13 @@ def load_dataset_or_scores(
 
     Args:
         terminal: Object that prints how tables of scores and of their labels were read.
-        model: ``scores:FILE``, whose labels are the dataset; or another model.
+        model: ``scores:FILE``, for which ``dataset`` contains the labels; or another model.
         dataset: Dataset, or ``scores:FILE``, whose annotations are ``labels``.
         labels: Annotations of the images of a dataset ``scores:FILE``, or None.
-        kind: Value of the option ``--as``. If None, the kind of the saved recognizer.
+        kind: Value of the option ``--as``. If None, the kind of the saved recognizer is used.
         images_root: Root of image paths, or None.
         table_options: Options for the columns and cells of tables, as keyword arguments of
-            ``read_labels``. Those of columns apply to the tables that have these columns.
+            ``read_labels``. Options for columns apply to the tables that have these columns.
 
     Raises:
         InputError: If the kind or the annotations are missing, or if scores are given twice.
@@ -111,8 +112,8 @@ def load_dataset_or_scores(
         labels = dataset
     if labels is None:
         raise InputError(
-            f"{file} needs labels of its images; got none. Add the file with the labels after it, "
-            "such as truth.csv."
+            f"{file} needs labels of its images; got none. Add a file of labels, such as "
+            "truth.csv, after the scores."
         )
     scores = read_score_input(file, model, kind, table_options)
     return join_score_labels(terminal, scores, file, labels, images_root, table_options)
@@ -155,7 +156,7 @@ def load_training_scores(
 def model_of_dataset(
     model: str, data: "LabelledInput", settings: Sequence[str]
 ) -> tuple[str, list[str], list[str]]:
-    """Return the model, the default labels and the settings of a recognizer of a dataset.
+    """Return the model, the default labels and the settings of the recognizer for a dataset.
 
     Args:
         model: Folder, name of an encoder, or ``scores:FILE``, which becomes ``scores:KIND``.
@@ -171,7 +172,7 @@ def model_of_dataset(
 
     if not is_score_input(model):
         return model, list(data.names), [*settings]
-    assert isinstance(data, LabelledScores)  # of ``load_dataset_or_scores``
+    assert isinstance(data, LabelledScores)  # as ``load_dataset_or_scores`` returns
     spellings = label_spellings_to_align(*data.columns)
     if not any(label_spellings_to_align(name) & spellings for name in data.names):
         raise InputError(
@@ -187,7 +188,7 @@ def model_of_dataset(
 
 
 def settings_of_score_encoder(data: object) -> list[str]:
-    """Return the settings of the encoder of scores as strings ``KEY=VALUE``; of others, none."""
+    """Return settings of the encoder of scores as strings ``KEY=VALUE``; none for other data."""
     from surelabel.records import LabelledScores
 
     if not isinstance(data, LabelledScores):
@@ -203,7 +204,7 @@ def check_no_score_options(kind: str | None, labels: str | None) -> None:
         UsageError: If an option or argument is given.
     """
     if kind is not None:
-        raise click.UsageError("--as applies to scores:FILE only; remove it.")
+        raise click.UsageError("--as applies to scores:FILE only; remove --as.")
     if labels is not None:
         raise click.UsageError(f"Got unexpected extra argument ({labels})")
 
@@ -220,7 +221,7 @@ def read_score_input(
         table_options: Options for the columns of tables; columns that the file lacks are ignored.
 
     Raises:
-        InputError: If the kind is missing, or if it is not that of the saved recognizer.
+        InputError: If the kind is missing, or differs from the kind of the saved recognizer.
         DataError: If the file does not exist or cannot be read.
     """
     from surelabel.data import read_scores, score_table_columns
@@ -292,19 +293,19 @@ def join_score_labels(
 
 
 def with_image_paths(scores: "LabelledScores", source: str, root: str | None) -> "LabelledScores":
-    """Return scores whose image names are paths, relative to a root or to the folder of the file.
+    """Return scores whose image names are joined to a root, or to the folder of the file.
 
     Args:
         scores: Scores of images.
         source: ``scores:FILE`` of the scores.
-        root: Folder of the images. If None, the folder of the file.
+        root: Folder of the images. If None, the folder of the file is used.
     """
     folder = Path(root) if root else Path(source.removeprefix(PREFIX)).parent
     return scores.with_paths([str(folder / path) for path in scores.paths])
 
 
 def _score_kind(source: str, model: str, kind: str | None) -> str:
-    """Return the meaning of the scores, which the option or the saved recognizer states."""
+    """Return the meaning of the scores, as stated by the option or the saved recognizer."""
     if is_score_input(model):
         if kind is None:
             raise InputError(
@@ -330,7 +331,7 @@ def _score_kind(source: str, model: str, kind: str | None) -> str:
 def read_unlabelled_scores(
     sources: Sequence[str], model: str, image_column: str | None, ignore: Sequence[str]
 ) -> "LabelledScores | None":
-    """Return the scores of ``scores:FILE`` without labels, or None if the sources are others.
+    """Return the scores of ``scores:FILE`` without labels, or None for other sources.
 
     Args:
         sources: Arguments of a command: one ``scores:FILE``, or images.
@@ -339,18 +340,21 @@ def read_unlabelled_scores(
         ignore: Values of the option ``--ignore``.
 
     Raises:
-        InputError: If there are other sources beside the scores, or if the model has no scores.
+        InputError: If there are other sources besides the scores, or if the model is not a
+            recognizer of scores.
         DataError: If the file cannot be read.
-        UsageError: If a column is given, and the sources are no scores.
+        UsageError: If a column is given, and the sources are not scores.
     """
     source = next((source for source in sources if is_score_input(source)), None)
     if source is None:
         if image_column is not None or ignore:
-            raise click.UsageError("--image-column and --ignore apply to scores:FILE only.")
+            raise click.UsageError(
+                "--image-column and --ignore apply to scores:FILE only. Remove these options."
+            )
         return None
     if len(sources) > 1:
         raise InputError(
-            f"Scores must be one scores:FILE; got {len(sources)} arguments: "
+            f"Scores must be given as one scores:FILE; got {len(sources)} arguments: "
             f"{' '.join(sources[:5])}. Run the command once for each file."
         )
     options = {"image_column": image_column, "ignore": list(ignore)}

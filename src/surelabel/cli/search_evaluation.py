@@ -1,4 +1,4 @@
-"""Options of ``evaluate`` for searches and retrieval metrics, and their output."""
+"""Define options of ``evaluate`` for searches and retrieval metrics, and format the results."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from surelabel.report import QueryHits, RetrievalResults
 
 N_HITS = 10  # images of each search
-DEFAULT_MAX_LITERALS = 3  # longest queries that are all evaluated
+DEFAULT_MAX_LITERALS = 3  # labels per query; all queries of this length are evaluated
 OPTIONS = (
     click.option(
         "--search",

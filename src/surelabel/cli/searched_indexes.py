@@ -1,4 +1,4 @@
-"""Indexes of ``surelabel search``: one index, several indexes, or indexes in a Ray cluster."""
+"""Open the indexes of ``surelabel search``: one, several, or indexes in a Ray cluster."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ def split_search_arguments(
 ) -> tuple[Sequence[str], str | None]:
     """Return the folders of the indexes, and the query or None.
 
-    With a sentence, all arguments that are folders are indexes. Otherwise, the last argument is the
-    query, except if it is the folder of an index.
+    Without ``--text``, the last argument is the query, except if it is the folder of an index. With
+    ``--text``, all folders are indexes.
 
     Args:
         arguments: Arguments of the command, at least one.
@@ -55,8 +55,8 @@ def check_sharded_search_options(
     """
     if max_wrong is not None and n_indexes > 1:
         raise click.UsageError(
-            f"--max-wrong compares all images of one index; got {n_indexes} indexes. Search them "
-            "without --max-wrong, or index the images together."
+            f"--max-wrong compares all images of one index; got {n_indexes} indexes. Search the "
+            "indexes without --max-wrong, or index the images together."
         )
     if cluster is not None and max_wrong is not None:
         raise click.UsageError("--max-wrong runs on this machine; remove --cluster.")

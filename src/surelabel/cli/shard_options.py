@@ -1,4 +1,4 @@
-"""The option ``--shard i/n`` of ``tag``, which writes a part of the images to a folder."""
+"""Define the option ``--shard i/n`` of ``tag``, which writes one shard of images to a folder."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from surelabel.errors import InputError
 if TYPE_CHECKING:
     from surelabel.data import ImageShard
 
-FILE_SUFFIXES = (".parquet", ".csv", ".jsonl")  # of prediction files
+FILE_SUFFIXES = (".parquet", ".csv", ".jsonl")  # suffixes of prediction files
 
 
 def shard_option(function: Command) -> Command:
@@ -21,7 +21,8 @@ def shard_option(function: Command) -> Command:
         "--shard",
         callback=_parse_shard_option,
         metavar="I/N",
-        help="Tag only shard I of N, and write it to the folder --out; run N commands, 1/N to N/N.",
+        help="Tag only shard I of N, and write its predictions to the folder --out. Run N "
+        "commands, with 1/N to N/N.",
     )(function)
 
 

@@ -1,4 +1,4 @@
-"""Completion of commands, options and file names in a shell."""
+"""Complete commands, options and file names in a shell."""
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,10 +21,10 @@ class PathOrName(click.types.StringParamType):
 def complete_paths_in_shell(command: click.Command) -> click.Command:
     """Return a command whose arguments and options for paths are completed by a shell.
 
-    Without this, a shell completes no file name after the command.
+    Without this change, a shell completes no file name after the command.
 
     Args:
-        command: Command or group of commands, which is changed.
+        command: Command or group of commands, which is changed in place.
     """
     for parameter in command.params:
         is_text = isinstance(parameter.type, click.types.StringParamType)

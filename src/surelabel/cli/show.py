@@ -1,4 +1,4 @@
-"""``surelabel show``: list methods, losses, calibrators and the entries of other tables."""
+"""Define ``surelabel show``, which lists methods, losses, calibrators and other table entries."""
 
 from collections.abc import Mapping
 from inspect import getdoc

@@ -1,4 +1,4 @@
-"""Evaluation of a file or folder of predictions by ``evaluate``, without a recognizer."""
+"""Evaluate a file or folder of predictions in ``evaluate``, without a recognizer."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,8 @@ def check_prediction_evaluation_options(dataset: str, **options: Any) -> None:
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
     if given:
         raise click.UsageError(
-            f"{', '.join(given)} applies to a recognizer; predictions are evaluated as they are. "
-            "Remove it, or give the recognizer."
+            f"{', '.join(given)} applies to recognizers only; got predictions, which are "
+            "evaluated as they are. Remove this option, or give the recognizer."
         )
     if is_score_input(dataset):
         raise click.UsageError(
@@ -71,13 +71,14 @@ def evaluate_predictions_of_command(
 
     Args:
         terminal: Object that prints results, status lines and progress.
-        stored: Predictions, which can be opened or read.
+        stored: Predictions that were opened or read.
         dataset: Annotations of the predicted images.
         images_root: Root of relative image paths, or None.
         table_options: Options for the columns and cells of tables.
 
     Raises:
-        DataError, InputError: If the annotations cannot be read, or share no image or no label.
+        DataError, InputError: If the annotations cannot be read, or if they share no image or no
+            label with the predictions.
     """
     labelled = read_annotated_images(
         terminal, dataset, images_root, table_options, purpose="The evaluation"
@@ -100,7 +101,7 @@ def evaluate_predictions_of_command(
 
 
 def describe_compared_images(compared: "AnnotatedPredictions") -> str:
-    """Return one line about the images with predictions and labels, and those without one.
+    """Return one line with the numbers of images that have predictions, labels or both.
 
     Args:
         compared: Predictions of the images that predictions and annotations share.

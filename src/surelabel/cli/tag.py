@@ -1,4 +1,4 @@
-"""``surelabel tag``: predict the labels of images."""
+"""Define ``surelabel tag``, which predicts the labels of images."""
 
 import os
 import time
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 @click.option(
     "--template",
     metavar="TEXT",
-    help='Prompt template: one, ensemble, or a text such as "a drawing of a {}".',
+    help='Prompt template: the key one or ensemble, or a text such as "a drawing of a {}".',
 )
 @calibrate_unlabelled_option
 @click.option(
@@ -96,13 +96,14 @@ if TYPE_CHECKING:
     "--out",
     callback=validate_terminal_output_path,
     metavar="FILE.{parquet,csv,jsonl}",
-    help="Write the numbers of all labels of all images to a file, and the shown labels if an "
-    "option selects them; the suffix sets the format.",
+    help="Write the scores and probabilities of all labels of all images to a file, and the "
+    "shown labels if an option selects labels. The suffix sets the format.",
 )
 @click.option(
     "--spreadsheet-safe",
     is_flag=True,
-    help="Prefix paths in a .csv file that a spreadsheet would execute as a formula with '.",
+    help="In a .csv file, put an apostrophe before each path that a spreadsheet program would "
+    "execute as a formula.",
 )
 @shard_option
 @cluster_options
@@ -131,14 +132,14 @@ def tag(
 
     IMAGES are folders, image files, .txt files with one path per line, or - for paths on standard
     input. For a recognizer that was fitted on vectors, IMAGES is an .npz file with the array
-    features, or a split of it such as vectors.npz:test. For a recognizer that was calibrated or
-    fitted on scores of another program, IMAGES is scores:FILE. An operating point such as
+    features, or a split of this file such as vectors.npz:test. For a recognizer that was calibrated
+    or fitted on scores of another program, IMAGES is scores:FILE. An operating point such as
     --precision 0.9 sets the thresholds and does not change probabilities. Operating points require
     a recognizer that was calibrated on 20 or more images. To resume an interrupted run, run the
-    same command again; with --out, the folder FILE.partial holds the finished part of the run until
-    FILE is written. With --shard, --out is a folder that other commands read like a file; the
-    folders of several machines are joined by copying all files into one folder. With --cluster,
-    --out is such a folder too, which all machines see.
+    same command again. With --out, the folder FILE.partial contains the finished part of the run
+    until FILE is written. With --shard, --out is a folder, which other commands accept in place of
+    a file. To join the folders of several machines, copy all files into one folder. With --cluster,
+    --out is also a folder, to which all machines must have access.
     """
     from surelabel.data import check_sidecars, find_images
 

@@ -1,4 +1,4 @@
-"""Blocks of images of ``tag``: prediction, resumption of an interrupted run, and total counts."""
+"""Predict the blocks of images of ``tag``, resume an interrupted run, and count the images."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,13 +24,13 @@ class TagCounts:
 
     Attributes:
         noun: Noun of the images in messages; see ``Predictions.row_noun``.
-        n_images: Number of images, with skipped images.
+        n_images: Number of images, including skipped images.
         n_resumed: Number of images that an interrupted run had predicted.
         n_cached: Number of images whose features were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
         model_seconds: Time spent in the encoder, in seconds.
         skipped: Images that could not be read, each with the reason.
-        has_shown_label: Whether a label of an image is shown.
+        has_shown_label: Whether at least one label of an image is shown.
     """
 
     noun: str = "image"

@@ -1,4 +1,4 @@
-"""Gallery of ``tag``: thumbnails of the images with the labels that are shown."""
+"""Write the gallery of ``tag``: thumbnails of the images with the labels that are shown."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ class TagGallery:
     """Images of a gallery, which are collected while blocks of images are predicted.
 
     Attributes:
-        n_images: Number of images, with skipped images.
-        images: First images with their shown labels; a page contains no more of them.
+        n_images: Number of images, including skipped images.
+        images: First images with their shown labels, at most as many as a page contains.
     """
 
     n_images: int = 0
@@ -111,7 +111,7 @@ def describe_tag_gallery(recognizer: "Recognizer", selection: TagSelection) -> l
         shown += " with a probability at or above the threshold of the label"
     description = recognizer.calibrated_on
     if description is None:
-        return [f"{shown} are shown for each image.", "The scores are no probabilities."]
+        return [f"{shown} are shown for each image.", "The scores are not probabilities."]
     provenance = calibration_provenance(description)
     note = f" {NOT_VERIFIED}" if provenance == "no labels" else ""
     return [f"{shown} are shown for each image.", f"Calibration: {description}.{note}"]

@@ -1,4 +1,4 @@
-"""Options of ``tag`` that select labels and outputs, and their checks before an image is read."""
+"""Check the options of ``tag`` that select labels and outputs, before an image is read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -74,7 +74,7 @@ class TagOptions:
 
     @property
     def shows_labels(self) -> bool:
-        """Return whether labels are shown without ``--json``; ``out`` alone has all labels."""
+        """Return whether labels are shown without ``--json``; ``out`` alone contains all labels."""
         outputs = (self.sidecar, self.heat_maps, self.gallery)
         return self.out is None or self.selects_labels or any(outputs)
 
@@ -150,21 +150,21 @@ def check_recognizer_of_tag_options(recognizer: "Recognizer", options: TagOption
         has_probabilities = recognizer.calibrated_on is not None or options.calibrate_unlabelled
         if not has_probabilities and not options.selects_labels:
             raise NotFitted(
-                f"--sidecar {options.sidecar} without --top-k requires probabilities; the model is "
-                "not calibrated, so its scores only rank labels. Calibrate it on these images "
+                f"--sidecar {options.sidecar} without --top-k requires probabilities; the model "
+                "is not calibrated, so its scores only rank labels. Calibrate it on these images "
                 "without labels (--calibrate-unlabelled; the result is not verified) or on "
-                "annotated images (`surelabel calibrate`), or add --top-k K to write the K labels "
-                "with the highest scores."
+                "annotated images (`surelabel calibrate`). Alternatively, add --top-k K to write "
+                "the K labels with the highest scores."
             )
 
 
 def calibrate_selected_method_option(
     terminal: Terminal, recognizer: "Recognizer", options: TagOptions, n_images: int
 ) -> TagOptions:
-    """Return the options with a calibration without labels, if the method has no calibration.
+    """Return the options, with a calibration without labels if the method has no calibration.
 
-    Print the method if it was selected among methods of several encoder passes. A method of one
-    encoder pass, and fewer than 20 images, are not calibrated.
+    If the selected method has several encoder passes, print its name. With one encoder pass or
+    fewer than 20 images, no calibration is requested.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -194,7 +194,7 @@ def check_tag_options_of_vectors(options: TagOptions, source: str) -> None:
         source: Feature archive or ``scores:FILE``, for the error message.
 
     Raises:
-        UsageError: If such an option is given.
+        UsageError: If an option that requires image files is given.
     """
     of_images = {
         "--calibrate-unlabelled": options.calibrate_unlabelled,
@@ -225,7 +225,7 @@ def check_recognizer_of_vectors(recognizer: "Recognizer", source: str) -> None:
 
     if not isinstance(recognizer.encoder, PrecomputedFeatures):
         raise ConfigError(
-            f"{source} contains vectors, which only a recognizer that was fitted on vectors tags; "
+            f"{source} contains vectors, which require a recognizer that was fitted on vectors; "
             f"got a model with the image encoder {recognizer.encoder.name}. Fit a recognizer on "
             "annotated vectors (`surelabel fit FILE.npz --method linear --out FOLDER`) and give "
             "--model FOLDER, or give image files."
@@ -246,7 +246,7 @@ def selection_of_tag_options(
         options: Options of ``tag``.
 
     Raises:
-        NotFitted: If there is a threshold, and the recognizer is not calibrated. Also if it is not
+        NotFitted: If there is a threshold and the recognizer is not calibrated, if it is not
             calibrated on enough images for the operating point, or if a guarantee cannot be
             reached.
     """

@@ -1,4 +1,4 @@
-"""Output of ``tag``: the labels of each image, the summary of a run, and skipped images."""
+"""Print and write the results of ``tag``: labels of images, a summary, and skipped images."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -63,7 +63,7 @@ def write_tags(
     options: TagOptions,
     selection: TagSelection,
 ) -> None:
-    """Write all labels of all images to a file, and which are shown if an option selects them.
+    """Write all labels of all images to a file, with the shown labels if an option selects labels.
 
     Args:
         terminal: Object that prints results, status lines and progress.

@@ -1,4 +1,4 @@
-"""Output of ``tag --shard``: predictions of a shard in a folder, and the progress of all shards."""
+"""Write predictions of ``tag --shard`` to a folder, and print the progress of all shards."""
 
 import time
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def write_tag_shard(
     options: TagOptions,
     selection: TagSelection,
 ) -> None:
-    """Predict the images of a shard, and write them to the folder ``options.out``.
+    """Predict the images of a shard, and write the predictions to the folder ``options.out``.
 
     Args:
         terminal: Object that prints results, status lines and progress.

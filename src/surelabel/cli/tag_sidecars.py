@@ -1,4 +1,4 @@
-"""Options ``--sidecar``, ``--sidecar-name`` and ``--remove`` of ``tag``: tags in XMP sidecars."""
+"""Define options of ``tag`` that write tags to XMP sidecars or remove tags from XMP sidecars."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ def sidecar_options(function: Command) -> Command:
 
 
 def check_sidecar_options(values: Mapping[str, Any]) -> None:
-    """Check that the options for sidecars are given together, and ``--remove`` with no other.
+    """Check that the options for sidecars are given together, and ``--remove`` without others.
 
     Args:
         values: Values of the options of ``tag``, by name.
@@ -78,7 +78,7 @@ def write_sidecars_of_blocks(
         blocks: Predictions of blocks of images.
         selection: Selection of the labels that are shown.
         naming: Naming of the sidecars, ``stem`` or ``full``.
-        changes: Counts, to which those of each block are added.
+        changes: Counts, to which the counts of each block are added.
 
     Raises:
         DataError: If a sidecar cannot be written, for example because the disk is full.
@@ -149,6 +149,6 @@ def check_no_sidecar_was_refused(changes: "SidecarChanges") -> None:
     n_refused = len(changes.refused)
     raise DataError(
         f"{n_refused} XMP sidecar{'s' * (n_refused > 1)} cannot be changed and "
-        f"{'are' if n_refused > 1 else 'is'} left as before; see above. All others are written. "
-        "Correct or move these files, and run the command again."
+        f"{'are' if n_refused > 1 else 'is'} left as before; see above. All other sidecars are "
+        "written. Correct or move these files, and run the command again."
     )

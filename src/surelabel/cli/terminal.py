@@ -1,4 +1,4 @@
-"""Common options of all commands, and output: results on stdout, progress and notes on stderr."""
+"""Define common options of all commands, and print results on stdout and progress on stderr."""
 
 import json
 import sys
@@ -90,7 +90,7 @@ class Terminal:
             click.echo(escape_terminal_text(text), err=True)
 
     def print_warning(self, text: str) -> None:
-        """Print on stderr that a result is not what an option requests, also with ``--quiet``."""
+        """Print a warning on stderr, also with ``--quiet``."""
         click.echo(escape_terminal_text(f"Warning: {text}"), err=True)
 
     def print_import_status(self) -> None:
@@ -162,7 +162,7 @@ def with_terminal_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def hide_terminal_notes(*, hidden: bool) -> Iterator[None]:
-    """Discard all warnings, also those of other packages, if ``hidden`` is True."""
+    """Discard all warnings, including warnings of other packages, if ``hidden`` is True."""
     with warnings.catch_warnings():
         if hidden:
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Messages of the log of this package as status lines of a command."""
+"""Print the log messages of this package as status lines of a command."""
 
 import logging
 import sys

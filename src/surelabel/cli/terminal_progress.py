@@ -1,4 +1,4 @@
-"""Progress of a task on stderr: a bar on a terminal, otherwise lines."""
+"""Show the progress of a task on stderr, as a bar on a terminal and otherwise as lines."""
 
 import time
 from collections import deque
@@ -18,7 +18,8 @@ class ProgressSpeed:
     """Items per second, over the last ``SPEED_SECONDS``.
 
     If the number of finished items decreases, as in a second pass over the images, the measurement
-    starts again. The first number starts the measurement if it is given at once.
+    starts again. If the first number is given within ``RESUME_SECONDS``, the measurement starts
+    with this number.
 
     Args:
         start: Time at which the task starts, in seconds.
@@ -28,7 +29,7 @@ class ProgressSpeed:
         self._points = deque([(start, 0)])
 
     def update(self, now: float, done: int) -> float | None:
-        """Return the items per second, or None if it is not known yet.
+        """Return the items per second, or None if the speed is not known yet.
 
         Args:
             now: Current time in seconds.

@@ -1,4 +1,4 @@
-"""Texts and JSON values for a terminal: tables, lines, and escaped control characters."""
+"""Format text and JSON values for a terminal: tables, lines, and escaped control characters."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Calibration without labels: the option of ``tag`` and ``index``, and the text of its result."""
+"""Calibrate without labels in ``tag`` and ``index``, and describe the calibration."""
 
 import warnings
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ def calibrate_unlabelled_option(function: Command) -> Command:
     return click.option(
         "--calibrate-unlabelled",
         is_flag=True,
-        help="Calibrate a model without calibration on at most 500 of IMAGES, without labels. Ten "
-        "views of each of them are encoded. The probabilities are not verified.",
+        help="Calibrate a model without calibration on at most 500 of IMAGES, without labels. "
+        "Ten views of each of these images are encoded. The probabilities are not verified.",
     )(function)
 
 
@@ -65,7 +65,7 @@ def calibrate_without_labels(
 def calibrate_uncalibrated_without_labels(
     terminal: Terminal, recognizer: "Recognizer", paths: Sequence[str]
 ) -> str:
-    """Calibrate a recognizer without calibration on images without labels, and describe it.
+    """Calibrate an uncalibrated recognizer on images without labels, and describe the calibration.
 
     At most 500 images are used, at equal distances in the list of images.
 

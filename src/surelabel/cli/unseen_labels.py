@@ -1,4 +1,4 @@
-"""Option ``--unseen`` of ``evaluate`` for unseen classes, and its output."""
+"""Define the option ``--unseen`` of ``evaluate`` for unseen classes, and format its results."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Predictions of a cluster for an index, block by block."""
+"""Predict the images of an index on a cluster, block by block."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -32,14 +32,14 @@ def predict_for_index_on_cluster(
     """Return a function that predicts some of the images of an index on a cluster.
 
     The function first predicts all images that it receives, and then yields the predictions in
-    blocks with image vectors and content hashes, so that one block is in memory.
+    blocks with image vectors and content hashes, so that only one block is in memory.
 
     Args:
         recognizer: Calibrated recognizer.
-        images: Absolute paths of all images, each once. A resumed run has the same images.
-        folder: Folder of the predictions, which each node of the cluster sees.
+        images: Absolute paths of all images, each once. A resumed run must have the same images.
+        folder: Folder of the predictions, to which each node of the cluster has access.
         address: ``local``, ``auto`` or HOST:PORT.
-        workers: Number of actors, or None.
+        workers: Number of actors, or None for one per GPU or CPU.
         progress: Function called with the number of finished images and the number of all images.
         report: Function called with the numbers of the run on the cluster.
     """
@@ -68,7 +68,7 @@ def predict_for_index_on_cluster(
                 yield replace(_take_images(block, kept), skipped=skipped)
         if not n_read:
             raise NoReadableImage(
-                f"At least one image must be readable; none of {len(rows)} is. The first: "
+                f"At least one image must be readable; none of {len(rows)} is. The first image is "
                 f"{result.failed[0].path}: {result.failed[0].reason}.",
                 result.failed,
             )

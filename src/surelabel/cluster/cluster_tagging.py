@@ -1,7 +1,7 @@
 """Predict images on a Ray cluster into a folder of predictions, each image exactly once.
 
 The parts of the folder are the checkpoint of the run: a resumed run predicts the images that are in
-no part. The checkpoints of Ray Data are not used, see docs/decisions.md.
+no part. The checkpoints of Ray Data are not used; see docs/decisions.md.
 """
 
 import os
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from surelabel.recognizer import Recognizer
 
 MAX_TASKS_PER_WORKER = 4  # batches that wait for an actor or are predicted by it
-MIN_IMAGES_PER_PART = 64  # except for few images
+MIN_IMAGES_PER_PART = 64  # if there are enough images
 IMAGES_PER_RETRY = 64  # images of a batch whose images are predicted one by one
 
 
@@ -63,8 +63,8 @@ class ClusterTagging:
         folder: Folder of the predictions.
         n_images: Number of images of the run.
         n_resumed: Number of images that an interrupted run had predicted.
-        n_repeated: Number of images that were encoded again, at most, because a process was killed
-            before they were written.
+        n_repeated: Upper bound of the number of images that were encoded again, because a process
+            was killed before their predictions were written.
         failed: Images that could not be predicted, each with the reason.
         workers: Number of actors.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
@@ -81,7 +81,7 @@ class ClusterTagging:
     model_seconds: float = 0.0
 
     def add(self, report: BatchReport) -> "ClusterTagging":
-        """Return the numbers with those of a batch."""
+        """Return the numbers of the run with the times of a batch added."""
         return replace(
             self,
             decode_seconds=self.decode_seconds + report.decode_seconds,
@@ -103,28 +103,29 @@ def tag_on_cluster(
 ) -> ClusterTagging:
     """Predict images on a Ray cluster, and write the predictions to a folder.
 
-    A run that was interrupted is resumed with the same arguments. Each image is in exactly one part
-    of the folder or, with the reason, in ``failed.parquet``. Images that could not be predicted are
-    tried again one by one at the end of each run.
+    To resume an interrupted run, call the function with the same arguments. At the end, each image
+    is in exactly one part of the folder or, with the reason, in ``failed.parquet``. Images that
+    could not be predicted are tried again one by one at the end of each run.
 
     Args:
         recognizer: Fitted recognizer.
-        images: Paths of all n images, which each node of the cluster sees.
-        folder: Folder of the predictions, which each node of the cluster sees; new, empty, or of
-            the same run.
+        images: Paths of all n images, which each node of the cluster can read.
+        folder: Folder of the predictions, to which each node of the cluster has access. The folder
+            is new, empty, or belongs to the same run.
         address: ``local``, ``auto`` or HOST:PORT; see :func:`connect_to_ray`.
-        rows: Rows in ``images`` of the images to predict, ``(m,)``. If None, all images.
-        workers: Number of actors, >= 1. If None, there is one per GPU or CPU.
-        batch_size: Number of images of a part, at most, >= 1. If None, 64 to 1,024, fewer for
-            expensive encoders and methods.
+        rows: Rows in ``images`` of the images to predict, ``(m,)``. If None, all images are
+            predicted.
+        workers: Number of actors, >= 1. If None, there is one actor per GPU or CPU.
+        batch_size: Maximum number of images of a part, >= 1. If None, the number is between 64 and
+            1,024, and smaller for expensive encoders and methods.
         has_vectors: Whether the parts contain image vectors and content hashes.
         progress: Function called with the number of finished images and the number of all images.
 
     Raises:
         MissingPart: If Ray is not installed.
-        ConfigError: If the cluster does not answer, or has other versions of packages.
-        DataError: If the folder belongs to another run, cannot be written or is not seen by all
-            nodes, if the cluster fails, or if the same image is in two parts.
+        ConfigError: If the cluster does not respond, or has other versions of packages.
+        DataError: If the folder belongs to another run, cannot be written or is not accessible to
+            all nodes, if the cluster fails, or if the same image is in two parts.
         InputError: If ``workers`` or ``batch_size`` is below 1.
     """
     _check_cluster_counts(workers=workers, batch_size=batch_size)
@@ -174,7 +175,8 @@ def images_per_part(recognizer: "Recognizer", n_images: int, workers: int) -> in
     Args:
         recognizer: Recognizer of the images.
         n_images: Number of images that are predicted.
-        workers: Number of actors; each of them predicts at least four parts of many images.
+        workers: Number of actors. If there are many images, each actor predicts at least four
+            parts.
     """
     from surelabel.features.encoding_batch_size import encoding_batch_size
     from surelabel.recognizer import images_per_prediction_block

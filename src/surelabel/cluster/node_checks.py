@@ -1,4 +1,4 @@
-"""Checks of the machines of a Ray cluster: versions of the packages, and shared folder."""
+"""Check the machines of a Ray cluster: versions of packages, and access to a shared folder."""
 
 import secrets
 import sys
@@ -11,19 +11,19 @@ from typing import Any
 from surelabel.cluster.ray_connection import first_line_of_ray_error
 from surelabel.errors import ConfigError, DataError
 
-NODE_SECONDS = 120.0  # for the answer of all nodes; each one starts a process
+NODE_SECONDS = 120.0  # for the responses of all nodes; each node starts a process
 
 
 def check_nodes(folder: Path) -> None:
-    """Check that each node has the packages of this machine and sees a folder.
+    """Check that each node has the package versions of this machine and access to a folder.
 
     Args:
         folder: Folder, in which a temporary file is written. A missing folder is created; after an
             error, it is deleted again.
 
     Raises:
-        ConfigError: If a node has other versions of surelabel, Ray or Python, or does not answer.
-        DataError: If a node does not see the folder, or the folder cannot be written.
+        ConfigError: If a node has other versions of surelabel, Ray or Python, or does not respond.
+        DataError: If a node has no access to the folder, or the folder cannot be written.
     """
     with _temporary_file_in(folder) as probe:
         check_node_reports(_reports_of_nodes(probe), versions_of_packages(), folder)
@@ -44,11 +44,11 @@ def check_node_reports(
         reports: For each node, ``host``, the flag ``sees_folder``, and the version of each package,
             which is None if the package is not installed.
         versions: Versions of the packages on this machine.
-        folder: Folder that each node has to see.
+        folder: Folder to which each node must have access.
 
     Raises:
         ConfigError: If a version differs.
-        DataError: If a node does not see the folder.
+        DataError: If a node has no access to the folder.
     """
     for report in reports:
         for package, expected in versions.items():
@@ -60,8 +60,8 @@ def check_node_reports(
                 )
         if not report["sees_folder"]:
             raise DataError(
-                f"The folder {folder} must be one that all nodes of the cluster see; "
-                f"{report['host']} does not see it. Give a folder of a network file system."
+                f"All nodes of the cluster must have access to the folder {folder}; "
+                f"{report['host']} has no access. Give a folder of a network file system."
             )
 
 
@@ -123,7 +123,7 @@ def _reports_of_nodes(probe: Path) -> list[dict[str, Any]]:
         reports: list[dict[str, Any]] = ray.get(references, timeout=NODE_SECONDS)
     except ray.exceptions.RayError as error:
         raise ConfigError(
-            f"All {len(nodes)} nodes of the cluster must answer within {NODE_SECONDS:g} seconds; "
+            f"All {len(nodes)} nodes of the cluster must respond within {NODE_SECONDS:g} seconds; "
             f"got: {first_line_of_ray_error(error)}. Check the nodes with `ray status`."
         ) from error
     return reports

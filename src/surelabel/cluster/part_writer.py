@@ -1,10 +1,10 @@
-"""Actor of Ray Data that predicts batches of images and writes each as a part of a folder.
+"""Define the actor of Ray Data that predicts batches of images and writes the parts of a folder.
 
     FOLDER/cluster/
-        attempt                  token of the process that runs or resumed the run last
+        attempt                  token of the process that started or resumed the run last
         manifest.parquet         row and path of each image that was not predicted yet
         started/NAME-N           empty file of a batch of N images, started and not written
-        repeated/NAME-N-TOKEN    empty file of a batch of N images that was encoded again, at most
+        repeated/NAME-N-TOKEN    empty file of a batch of N images that may have been encoded again
 
 A batch has the same name in each attempt. Therefore a batch that is predicted again, because its
 actor was killed after writing the part, replaces its own part.
@@ -44,8 +44,8 @@ class BatchReport:
         rows: Rows of the images that could not be predicted.
         reasons: Path and reason of each image that could not be predicted.
         pid: Identifier of the process of the actor.
-        error: Text of the error after which the run must end, or None. Ray loses the cause of an
-            error that an actor raises.
+        error: Text of the error after which the run must end, or None. Ray does not preserve the
+            cause of an error that an actor raises.
     """
 
     n_images: int
@@ -67,14 +67,14 @@ class BatchReport:
 
 
 class PartWriter:
-    """Actor that predicts batches of images and writes each as one part.
+    """Actor that predicts batches of images and writes each batch as one part.
 
     Args:
         taggers: List with one reference of Ray to a :class:`Tagger`.
-        folder: Folder of the predictions, which each machine sees.
+        folder: Folder of the predictions, to which each machine has access.
         run: Run of the folder.
         attempt: Token of this attempt to complete the run; see :func:`start_attempt`.
-        one_by_one: Whether each image is predicted without the others.
+        one_by_one: Whether each image is predicted separately.
     """
 
     def __init__(
@@ -139,8 +139,8 @@ class PartWriter:
         """
         if _attempt_file(self._folder).read_text() != self._attempt:
             raise DataError(
-                f"Only one process may write to {self._folder}; another one resumed the run. "
-                "Wait for its end, or run the same command again."
+                f"Only one process may write to {self._folder}; another process resumed the run. "
+                "Wait until it ends, or run the same command again."
             )
 
     def _report(
@@ -156,7 +156,7 @@ class PartWriter:
 
 
 def name_of_batch(rows: npt.NDArray[np.int64]) -> str:
-    """Return the name of the part of a batch, which no other batch has.
+    """Return the name of the part of a batch, which is unique in the run.
 
     Args:
         rows: Rows of the n images of the batch, ``(n,)``, n >= 1.
@@ -192,7 +192,7 @@ def start_attempt(folder: Path) -> str:
 
 
 def count_repeated_images(folder: Path) -> int:
-    """Return the number of images that were encoded again, at most, in all attempts of a run.
+    """Return an upper bound of the number of images encoded again in all attempts of a run.
 
     Args:
         folder: Folder of the predictions.

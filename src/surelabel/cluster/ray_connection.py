@@ -1,4 +1,4 @@
-"""Connection to a Ray cluster, or a new cluster on this machine, without output on the terminal."""
+"""Connect to a Ray cluster, or start one on this machine, without output on the terminal."""
 
 import logging
 import os
@@ -18,8 +18,8 @@ from surelabel.errors import ConfigError, MissingPart
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 CONNECT_SECONDS = 10.0  # for a connection to the address of a cluster
-HEALTH_SECONDS = 60.0  # for the answer of the cluster; a busy one needs several seconds
-OBJECT_BYTES = 128 * 2**20  # shared memory for objects of Ray, beside the recognizer
+HEALTH_SECONDS = 60.0  # for the response of the cluster; a busy cluster needs several seconds
+OBJECT_BYTES = 128 * 2**20  # shared memory for objects of Ray, in addition to the recognizer
 MAX_SOCKET_PATH = 107  # bytes of the path of a Unix socket
 SOCKET_SUFFIX = len("/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store.1")
 
@@ -28,7 +28,7 @@ def check_ray_is_installed() -> None:
     """Check that the package ray can be imported.
 
     Raises:
-        MissingPart: If it is not installed.
+        MissingPart: If the package is not installed.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -46,8 +46,8 @@ def check_ray_is_installed() -> None:
 def connect_to_ray(address: str, *, recognizer_bytes: int) -> Iterator[None]:
     """Connect to a Ray cluster until the end of the ``with`` block.
 
-    If this process is connected to a cluster already, that one is used, and stays connected. Files
-    of a local cluster are in a temporary folder, which is deleted at the end.
+    If this process is already connected to a cluster, this connection is used and remains open.
+    Files of a local cluster are in a temporary folder, which is deleted at the end.
 
     Args:
         address: ``local`` for a new cluster on this machine, ``auto`` for the cluster of the
@@ -56,7 +56,7 @@ def connect_to_ray(address: str, *, recognizer_bytes: int) -> Iterator[None]:
 
     Raises:
         MissingPart: If Ray is not installed.
-        ConfigError: If the cluster does not answer, or has another version of Ray or Python.
+        ConfigError: If the cluster does not respond, or has another version of Ray or Python.
     """
     check_ray_is_installed()
     import ray
@@ -85,7 +85,7 @@ def connect_to_ray(address: str, *, recognizer_bytes: int) -> Iterator[None]:
 
 
 def first_line_of_ray_error(error: BaseException) -> str:
-    """Return the message of an error of Ray as one line without colours and the final period."""
+    """Return the message of an error of Ray as one line, without colours and the final period."""
     lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines() if line.strip()]
     return " ".join(lines[:3]).rstrip(".")[:300] or type(error).__name__
 
@@ -173,7 +173,7 @@ def _check_address(address: str) -> None:
     if not colon or not port.isdigit() or "/" in address:
         raise ConfigError(
             f"--cluster must be local, auto or HOST:PORT of a Ray cluster; got {address}. The "
-            "port of a head node is 6379, unless another one was given."
+            "port of a head node is 6379, unless another port was given."
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
@@ -186,5 +186,5 @@ def _check_address(address: str) -> None:
         answer = f"no answer: {reason}" if reason else "no answer of a cluster of this version"
         raise ConfigError(
             f"--cluster {address} must be the address of a running Ray cluster; got {answer}. "
-            "Start one with `ray start --head`, or give --cluster local."
+            "Start a cluster with `ray start --head`, or give --cluster local."
         ) from error

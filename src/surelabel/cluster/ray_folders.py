@@ -1,10 +1,10 @@
-"""Temporary folders for the files of Ray, and the deletion of those that killed processes left.
+"""Create temporary folders for the files of Ray, and delete folders that killed processes left.
 
     ray-RANDOM/
         surelabel.lock    locked while the process that created the folder runs
         session_*         files of Ray
 
-The operating system releases the lock when the process ends, however it ends.
+The operating system releases the lock when the process ends, for any reason.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Search of several indexes, each of which is held by an actor of a Ray cluster."""
+"""Search several indexes, each of which is opened by an actor of a Ray cluster."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ def open_cluster_index(
 ) -> Iterator[MergedIndex]:
     """Open several indexes in actors of a Ray cluster, until the end of the ``with`` block.
 
-    The actors are spread over the nodes. Each node sees the folders of the indexes.
+    The actors are spread over the nodes. Each node must have access to the folders of the indexes.
 
     Args:
         folders: Folders of the indexes.
@@ -53,11 +53,11 @@ def open_cluster_index(
 
     Raises:
         MissingPart: If Ray is not installed.
-        ConfigError: If the cluster does not answer, or has other versions of packages.
-        InputError: If there is no index, one is given twice, or labels, recognizer or calibration
-            differ.
-        DataError: If a folder is no index, an index is damaged, an image is in two indexes, or an
-            actor fails.
+        ConfigError: If the cluster does not respond, or has other versions of packages.
+        InputError: If there is no index, if an index is given twice, or if labels, recognizer or
+            calibration differ.
+        DataError: If a folder is not an index, if an index is damaged, if an image is in two
+            indexes, or if an actor fails.
     """
     paths = [os.path.realpath(folder) for folder in folders]
     with connect_to_ray(address, recognizer_bytes=0):

@@ -1,4 +1,4 @@
-"""Callable object that predicts the labels of batches of image paths, for actors of Ray Data."""
+"""Define a callable object that predicts labels of batches of image paths in Ray Data actors."""
 
 import os
 import pickle
@@ -17,7 +17,6 @@ from surelabel.cluster.tagging_process import TaggingProcess, TaggingSettings
 from surelabel.data import max_image_memory
 from surelabel.data.prediction_writing import prediction_parquet_table
 from surelabel.errors import DataError, InputError
-from surelabel.recognizer.prediction_joining import join_prediction_blocks
 from surelabel.records import Predictions, SkippedImage
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class TaggedImages:
     """Predictions of the images of a batch that could be predicted.
 
     Attributes:
-        predictions: Predictions of m images. If no prediction could be started, the value is None.
+        predictions: Predictions of m images. If no image could be predicted, the value is None.
         positions: Index in the batch of each predicted image, ``(m,)``.
         skipped: Images that could not be predicted, each with the reason.
     """
@@ -45,11 +44,12 @@ class Tagger:
     """Predictor of the labels of batches of image paths; actors of Ray Data can receive it pickled.
 
     The recognizer runs in a separate process, which decodes images in worker processes with limits
-    of time and memory. Therefore an image cannot end the process that calls the tagger. If the
-    separate process is killed, it is started again, and the images are predicted one by one.
+    of time and memory. Therefore a damaged image cannot end the process that calls the tagger. If
+    the separate process is killed, it is started again, and the images are predicted one by one.
 
     Args:
-        recognizer: Fitted recognizer, or the folder of a saved one, which each machine has to see.
+        recognizer: Fitted recognizer, or the folder of a saved recognizer, to which each machine
+            must have access.
         device: PyTorch device, if ``recognizer`` is a folder.
         decoders: Number of processes that decode images, >= 1.
         has_vectors: Whether :meth:`predict` returns image vectors and content hashes.
@@ -129,7 +129,7 @@ class Tagger:
         return TaggedImages(answer, _positions_of_predicted_images(answer, paths), answer.skipped)
 
     def predict_one_by_one(self, paths: Sequence[str]) -> TaggedImages:
-        """Return the predictions of images, each of which is predicted without the others.
+        """Return the predictions of images, each of which is predicted separately.
 
         Args:
             paths: Paths of n images, n >= 1.
@@ -146,8 +146,11 @@ class Tagger:
             blocks.append(answer)
             positions += [position] * len(answer)
             skipped += answer.skipped
-        predictions = None
-        if blocks:
+        predictions = blocks[0] if blocks else None
+        if len(blocks) > 1:
+            # An actor loads no recognizer: this import takes seconds and a gigabyte of memory.
+            from surelabel.recognizer.prediction_joining import join_prediction_blocks
+
             folder = Path(tempfile.gettempdir())
             predictions = join_prediction_blocks(iter(blocks), n_images=len(paths), folder=folder)
         return TaggedImages(predictions, np.array(positions, dtype=np.int64), tuple(skipped))

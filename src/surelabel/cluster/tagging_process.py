@@ -1,4 +1,4 @@
-"""Process that predicts the labels of image files for an actor of Ray.
+"""Predict the labels of image files in a separate process, for an actor of Ray.
 
 The process is started with a new Python interpreter, not forked. A forked process would inherit the
 threads and sockets of Ray, so that Ray could not detect the end of an actor. Inside this process,
@@ -35,7 +35,7 @@ _PROGRAM = (
 
 @dataclass(frozen=True)
 class TaggingSettings:
-    """What a tagging process predicts with.
+    """Recognizer and settings of a tagging process.
 
     Attributes:
         recognizer: Pickled recognizer, or the folder of a saved recognizer.
@@ -83,7 +83,7 @@ class TaggingProcess:
 
     @property
     def pid(self) -> int:
-        """Identifier of the process."""
+        """Return the identifier of the process."""
         return self._process.pid
 
     def predict(self, paths: Sequence[str]) -> Predictions | str:
@@ -121,8 +121,8 @@ def run_tagging_process(descriptor: int, parent: int) -> None:
     The process also ends if the parent process is killed.
 
     Args:
-        descriptor: File descriptor of the connection, which receives the settings, and then lists
-            of paths of images.
+        descriptor: File descriptor of the connection, over which the process receives the settings,
+            and then lists of image paths.
         parent: Identifier of the parent process.
     """
     Thread(target=_exit_with_process, args=(parent,), daemon=True).start()
@@ -147,11 +147,13 @@ def _exit_with_process(parent: int) -> None:
 
 
 def _load_recognizer_of_settings(settings: TaggingSettings) -> "Recognizer":
-    from surelabel.recognizer import Recognizer
-
     if not Path(settings.image_folder).is_dir():
         host = os.uname().nodename
-        raise InputError(f"no folder {settings.image_folder} on {host}, where paths start")
+        raise InputError(
+            f"no folder {settings.image_folder} on {host}, to which image paths are relative"
+        )
+    from surelabel.recognizer import Recognizer
+
     os.chdir(settings.image_folder)
     if isinstance(settings.recognizer, str):
         recognizer = Recognizer.load(settings.recognizer, device=settings.device)

@@ -1,4 +1,4 @@
-"""Number of actors of a cluster, and the resources that each of them reserves."""
+"""Plan the number of actors of a cluster, and the resources that each actor reserves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ def plan_workers(
 
     Args:
         resources: Number of ``CPU`` and ``GPU`` of the cluster.
-        workers: Number of actors, >= 1. If None, there is one per GPU if the encoder is on a GPU,
-            and otherwise one per CPU.
+        workers: Number of actors, >= 1. If None, there is one actor per GPU if the encoder is on a
+            GPU, and otherwise one per CPU.
         on_gpu: Whether the encoder is on a GPU.
 
     Raises:

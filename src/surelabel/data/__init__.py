@@ -1,4 +1,4 @@
-"""Reading and writing of images, labels, captions, predictions and generated scenes.
+"""Read and write images, labels, captions, predictions and generated scenes.
 
 The functions that render images are imported on first use, because they import torch.
 """

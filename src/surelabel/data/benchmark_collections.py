@@ -1,4 +1,4 @@
-"""Image collections of the benchmarks, which are generated on first use."""
+"""Generate the image collections of the benchmarks on first use."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Bundled image collections.
+"""Load the bundled image collections.
 
 `python training/bundled_collections.py` generates the bundled images again.
 """
@@ -53,7 +53,7 @@ def collection(name: str, *, split: str, captions: bool = False) -> LabelledImag
     Args:
         name: Name of the collection, one of ``COLLECTIONS``.
         split: Name of the split: ``train``, ``validation`` or ``test``.
-        captions: If False, the images have labels. If True, they have captions with graded
+        captions: If False, the images have labels. If True, the images have captions with graded
             relevance; see :func:`surelabel.data.scene_pairs`.
 
     Raises:
@@ -106,5 +106,7 @@ def collection_split_settings(
     if name not in table:
         raise UnknownName(f"There is no collection {name!r}. Known: {', '.join(table)}.")
     if split not in table[name]:
-        raise UnknownName(f"{name} has no split {split!r}. It has: {', '.join(table[name])}.")
+        raise UnknownName(
+            f"{name} has no split {split!r}. Its splits are {', '.join(table[name])}."
+        )
     return table[name][split]

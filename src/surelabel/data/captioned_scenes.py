@@ -1,4 +1,4 @@
-"""Images and captions of generated scenes, with graded relevance."""
+"""Pair images of generated scenes with captions, with graded relevance."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def scene_pairs(scenes: AnnotatedScenes) -> Pairs:
 
     The relevance of a caption for an image is the fraction of the mentioned objects that are in the
     image. If an image has a text twice, the text is kept once. The memory grows with the number of
-    relevant pairs, about 6 % of all pairs with the vocabulary ``scenes-80``.
+    relevant pairs, which are about 6 % of all pairs with the vocabulary ``scenes-80``.
 
     Args:
         scenes: Scenes with their captions and complete targets.

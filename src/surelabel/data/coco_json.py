@@ -1,4 +1,4 @@
-"""JSON files of COCO: annotations and the entries that they refer to by id."""
+"""Read JSON files of COCO, and find the entries that annotations refer to by id."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ def read_coco_json(path: Path) -> dict[str, Any]:
     content = read_json(path, kind="a COCO file in JSON", remedy="Correct the file.")
     if not isinstance(content, dict):
         raise DataError(
-            f"{path} must be a COCO file: one JSON object; got type {type(content).__name__}."
+            f"{path} must be a COCO file: one JSON object; got type {type(content).__name__}. "
+            "Correct the file."
         )
     return content
 

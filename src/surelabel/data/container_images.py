@@ -1,4 +1,4 @@
-"""Image paths in tar archives, Parquet tables and object stores."""
+"""List image paths in tar archives, Parquet tables and object stores."""
 
 import os
 from collections import Counter
@@ -23,7 +23,7 @@ from surelabel.storage.stored_images import (
 )
 
 ARCHIVE_LINK = "link in an archive"  # key of the number of members that are not stored as files
-SIDECAR_SUFFIX = ".xmp"  # of metadata of an image, which are not counted as ignored files
+SIDECAR_SUFFIX = ".xmp"  # metadata of an image, which is not counted as an ignored file
 COMPRESSED_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
@@ -34,7 +34,7 @@ def readable_image_suffixes() -> frozenset[str]:
 
 
 def is_image_container_source(source: str) -> bool:
-    """Return True if a source is an archive or table, also compressed, or a column of a table."""
+    """Return True if a source is a tar archive, possibly compressed, a table, or a table column."""
     has_suffix = is_container_path(source) or source.lower().endswith(COMPRESSED_SUFFIXES)
     is_file = has_suffix and (is_object_url(source) or os.path.isfile(source))
     return is_file or _column_of_table(source) is not None
@@ -43,10 +43,10 @@ def is_image_container_source(source: str) -> bool:
 def list_images_of_container(
     source: str, *, is_in_folder: bool = False
 ) -> tuple[list[str], Counter[str]]:
-    """Return the paths of the images in a tar archive or a Parquet table, and what is ignored.
+    """Return the image paths in a tar archive or a Parquet table, and count ignored members.
 
-    The images of an archive are its members with an image suffix, in their order. The images of a
-    table are the rows of its image column.
+    The images of an archive are its members with an image suffix, in the order of the archive. The
+    images of a table are the rows of its image column.
 
     Args:
         source: Path or URL of an archive or a table, or ``TABLE.parquet/COLUMN``.
@@ -54,7 +54,7 @@ def list_images_of_container(
             column is ignored.
 
     Returns:
-        The paths, and the number of ignored members by suffix.
+        The paths of the images, and the number of ignored members by suffix.
 
     Raises:
         DataError: If the file is damaged, or if a table has several image columns or none.
@@ -103,7 +103,7 @@ def list_images_of_objects(url: str) -> tuple[list[str], Counter[str]]:
 def collect_images(
     paths: Iterable[str], *, is_in_folder: bool = True
 ) -> tuple[list[str], Counter[str]]:
-    """Return the images among files, also those in archives and tables, and the ignored files.
+    """Return the images among files, also in archives and tables, and count the ignored files.
 
     Args:
         paths: Paths or URLs of files.

@@ -1,4 +1,4 @@
-"""Rows of CSV files with the numbers of their lines."""
+"""Read rows of CSV files with their line numbers."""
 
 import csv
 from collections.abc import Iterator

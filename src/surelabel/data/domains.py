@@ -1,4 +1,4 @@
-"""Visual domains of generated scenes: photo, sketch, night, blur and noise.
+"""Apply visual domains to generated scenes: photo, sketch, night, blur and noise.
 
 A domain is a function ``domain(pixels (n, 3, h, w) in [0, 1], seeds (n,)) -> pixels``. The output
 for an image depends only on this image and its seed, not on the rest of the batch. Labels and boxes

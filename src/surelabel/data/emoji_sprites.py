@@ -1,4 +1,4 @@
-"""Emoji sprites of the objects in generated scenes, rendered with a colour-bitmap font."""
+"""Render emoji sprites of the objects in generated scenes with a colour-bitmap font."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Precomputed image features with labels in NumPy archives (``.npz``)."""
+"""Read precomputed image features with labels from NumPy archives (``.npz``)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class FeatureArchive:
     """Content of a feature archive.
 
     Attributes:
-        all_rows: Features and labels of all rows of the archive. If the archive has no labels, it
-            has no label columns.
+        all_rows: Features and labels of all rows of the archive. If the labels were not read, there
+            are no label columns.
         splits: Features and labels of each split in the archive, by name: ``train``,
             ``validation`` or ``test``.
     """
@@ -44,7 +44,7 @@ def read_feature_archive(path: str | Path, *, with_labels: bool = True) -> Featu
     The file contains the arrays ``features`` ``(n, d)``, ``targets`` ``(n, c)`` and ``names``
     ``(c,)``. If a target is NaN, the target is unknown. An optional array ``part`` ``(n,)``
     contains ``train``, ``validation`` or ``test`` for each row, and an optional array ``paths``
-    ``(n,)`` different identifiers of the rows. Optional arrays ``chosen_by`` and
+    ``(n,)`` contains different identifiers of the rows. Optional arrays ``chosen_by`` and
     ``inclusion_probability`` ``(n,)`` state how each row was chosen; see :class:`RowSelection`.
 
     Args:
@@ -115,7 +115,7 @@ def _row_names_of_arrays(
     if len(row_names) != n_rows or len(set(row_names)) != n_rows:
         raise DataError(
             f"paths in {path} must contain a different text for each of "
-            f"{format_count(n_rows, 'row')}; got {len(set(row_names))} different among "
+            f"{format_count(n_rows, 'row')}; got {len(set(row_names))} different texts among "
             f"{len(row_names)}. Correct the array and save it again."
         )
     return row_names

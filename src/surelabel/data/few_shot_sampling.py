@@ -1,4 +1,4 @@
-"""Few-shot samples of annotated images with several labels per image."""
+"""Sample few-shot training sets from annotated images with several labels per image."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ import numpy.typing as npt
 from surelabel.arrays import Flags, validate_target_arrays
 from surelabel.errors import ConfigError
 
-QUOTED_LABELS = 8  # labels of a sentence before it is cut off
+QUOTED_LABELS = 8  # maximum number of labels that a sentence names
 
 
 def sample_shots(
     targets: npt.ArrayLike, known: npt.ArrayLike | None, shots: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Sample images until each label has at least ``shots`` positive images, if there are so many.
+    """Sample images until each label has at least ``shots`` positive images, if available.
 
     The labels are processed in increasing order of their number of positive images. For each label,
     positive images are sampled without replacement until ``shots`` of its images are in the sample.
@@ -37,8 +37,8 @@ def sample_shots(
         ConfigError: If ``shots`` is less than 1.
 
     Source:
-        None; ours. Papers on prompt tuning with several labels per image do not state how they
-        sample.
+        None; ours. Papers on prompt tuning with several labels per image do not state their
+        sampling scheme.
 
     Example:
         >>> targets = [[1, 0], [1, 1], [1, 0], [0, 0]]

@@ -1,4 +1,4 @@
-"""HEIF images, such as HEIC photographs of phones, by the optional package pillow-heif."""
+"""Open HEIF images, such as HEIC photographs of phones, with the optional package pillow-heif."""
 
 from typing import BinaryIO
 
@@ -16,7 +16,7 @@ _MAX_HEADER = 256  # bytes; files of cameras have about 10 brands
 
 
 def is_heif_image(stream: BinaryIO) -> bool:
-    """Return True if a file is a HEIF image that is not AVIF, from the brands at its start.
+    """Return True if the brands at the start of a file state that it is HEIF and not AVIF.
 
     Args:
         stream: File at any position; the position is set to the start.

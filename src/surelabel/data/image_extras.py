@@ -1,4 +1,4 @@
-"""Image formats that need an optional package: HEIC and RAW, with their suffixes and packages."""
+"""List image formats that need an optional package: HEIC and RAW, with suffixes and packages."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,12 +22,12 @@ class ImageExtra:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the package of the decoder is installed; the package is not imported."""
+        """Return whether the package of the decoder is installed, without importing the package."""
         return find_spec(self.package) is not None
 
     @property
     def remedy(self) -> str:
-        """Command that installs the decoder."""
+        """Return the command that installs the decoder."""
         return f"run pip install 'surelabel[{self.name}]'"
 
 

@@ -1,4 +1,4 @@
-"""Size and date of an image, from the header of its file, without decoding pixels."""
+"""Read the size and the date of an image from the header of its file, without decoding pixels."""
 
 import warnings
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class ImageHeader(NamedTuple):
 def image_header_reading() -> Iterator[None]:
     """Allow images of any size, and ignore warnings about damaged headers, in all threads.
 
-    The settings are those of the process, so threads that read headers share one context.
+    The settings apply to the whole process, so threads that read headers share one context.
     """
     with without_pixel_limit_of_pillow(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -49,12 +49,13 @@ def image_header_reading() -> Iterator[None]:
 
 
 def read_image_header(stream: BinaryIO) -> ImageHeader:
-    """Return the size and the date of an image; what cannot be read is None.
+    """Return the size and the date of an image; values that cannot be read are None.
 
     Size and date of a RAW image are None, because its header describes previews.
 
     Args:
-        stream: File of the image at any position, inside of :func:`image_header_reading`.
+        stream: File of the image at any position. Call the function inside
+            :func:`image_header_reading`.
     """
     Image.init()  # load all plug-ins; Pillow loads only the common ones by default
     try:

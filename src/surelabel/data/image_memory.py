@@ -1,4 +1,4 @@
-"""Memory for decoding an image, computed from the header of the file, and the limit of it."""
+"""Compute and limit the memory for decoding an image, from the header of the file."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Image paths from folders, archives, tables, object stores, lists and standard input."""
+"""Find image paths in folders, archives, tables, object stores, lists and standard input."""
 
 import os
 import warnings
@@ -33,17 +33,17 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
     """Return the image paths in folders, files and lists, without duplicates.
 
     - A folder is searched recursively for files with an image suffix, in sorted order. Hidden
-      files and folders are skipped. If a folder inside it cannot be read, a warning names it.
+      files and folders are skipped. A warning names each subfolder that cannot be read.
     - HEIC and RAW images are found if the package that decodes them is installed.
-    - A warning counts the files in folders that are ignored, by suffix, and names the extra that
-      is missing. Sidecars (``.xmp``) are not counted. Symbolic links to folders are counted too,
-      and are not followed.
+    - A warning states the number of ignored files in folders, by suffix, and the missing extra.
+      Sidecars (``.xmp``) are not counted. Symbolic links to folders are counted too, and are not
+      followed.
     - A RAW image and another image of the same folder can have the same name without suffix. Both
       are returned, with a warning.
-    - A tar archive is searched like a folder: ``shard.tar/0001.jpg`` is the path of a member. Of a
-      Parquet table with one column of image bytes, ``table.parquet/image/17`` is row 17, counted
-      from 0. Give ``table.parquet/COLUMN`` if there are several such columns. Archives and tables
-      in folders are searched too.
+    - A tar archive is searched like a folder: ``shard.tar/0001.jpg`` is the path of a member. In a
+      Parquet table with one column of image bytes, ``table.parquet/image/17`` is the path of row
+      17, counted from 0. Give ``table.parquet/COLUMN`` if there are several columns of image bytes.
+      Archives and tables in folders are searched too.
     - A URL of an object store, ``s3://bucket/folder/``, is searched like a folder. URLs of other
       schemes than ``s3``, ``gs`` and ``hdfs`` are refused.
     - A ``.txt`` file is a list with one path per line. A path is relative to the folder of the

@@ -1,4 +1,4 @@
-"""Synthesis of images for captions with the generator of scenes."""
+"""Generate images for captions with the generator of scenes."""
 
 import csv
 from collections.abc import Sequence
@@ -36,17 +36,17 @@ def synthesize_images(
 ) -> Captions:
     """Generate an image for each caption, with the objects that the caption mentions.
 
-    One of the objects is large, as in :func:`surelabel.data.write_scenes`. Objects are placed again
-    if less than 0.3 of one of them is visible, at most ten times. The positions, the appearance and
-    the background of an image depend on ``seed`` and on the number of its caption; no image equals
-    one of ``write_scenes``.
+    One of the objects is large, as in :func:`surelabel.data.write_scenes`. If less than 0.3 of an
+    object is visible, all objects are placed again, at most ten times. The positions, the
+    appearance and the background of an image depend on ``seed`` and on the number of its caption;
+    no image equals an image of ``write_scenes``.
 
-    The folder contains the images and ``captions.csv`` with the header ``image,caption``. It can be
-    used to fit methods that learn from labels; see :func:`label_captioned_images`.
+    The folder contains the images and ``captions.csv`` with the header ``image,caption``. The
+    folder can be used to fit methods that learn from labels; see :func:`label_captioned_images`.
 
     Args:
-        captions: Captions. Those that mention no word of the vocabulary, or more than seven, are
-            left out.
+        captions: Captions. A caption that mentions no word of the vocabulary, or more than seven
+            words, is left out.
         folder: Path of a new or empty folder.
         seed: Seed of the random numbers, >= 0.
         vocabulary: Name ``scenes-80`` or ``scenes-all``, or the path of a file with one word per
@@ -73,7 +73,8 @@ def synthesize_images(
     folder, words = Path(folder), read_scene_vocabulary(vocabulary)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise DataError(
-            f"{folder} must be a new or empty folder; got other content. Choose another."
+            f"{folder} must be a new or empty folder; got a folder with other files. Choose "
+            "another folder."
         )
     labelled = label_captions(captions, [word.name for word in words])
     mentions = [np.flatnonzero(row) for row in labelled.targets]
@@ -111,8 +112,8 @@ def arrange_captions(
     Args:
         mentions: Vocabulary indices of the objects of each caption.
         themes: Theme of each scene.
-        seeds: Seeds of each scene. The number of the attempt, >= 1, is added to them; scenes of
-            ``SceneSampler`` have seeds without a third number.
+        seeds: Two seeds of each scene. The number of the attempt, >= 1, is the third seed; scenes
+            of ``SceneSampler`` have no third seed.
         sprites: Sprites of the vocabulary.
     """
     scenes: dict[int, Scene] = {}

@@ -1,4 +1,4 @@
-"""Decoding of image files to upright RGB images."""
+"""Decode image files to upright RGB images."""
 
 import ctypes
 import logging
@@ -25,7 +25,7 @@ from surelabel.data.raw_images import is_raw_image, open_raw_preview
 from surelabel.errors import DataError, InputError
 from surelabel.storage.stored_images import open_stored_image
 
-PIXELS_PER_BAND = 2**16  # of an image that is converted by horizontal bands
+PIXELS_PER_BAND = 2**16  # of each horizontal band in which an image is converted
 IMAGE_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "AVIF", "JPEG2000", "PPM")
 COMMON_SUFFIXES = frozenset(  # of formats that Pillow decodes
     {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".bmp", ".dib", ".tif"}
@@ -98,9 +98,9 @@ def open_image(source: str | Path | bytes, *, min_side: int) -> Image.Image:
 
     - A JPEG is decoded at 1/2, 1/4 or 1/8 of its size if both sides still have at least
       ``min_side`` pixels.
-    - If the file is an animation, only the first frame is read. Of a HEIC file with several
-      images, the primary image is read.
-    - Of a RAW image, the largest embedded preview is read, not the values of the sensor.
+    - If the file is an animation, only the first frame is read. If a HEIC file has several images,
+      the primary image is read.
+    - For a RAW image, the largest embedded preview is read, not the values of the sensor.
     - Transparent pixels are blended with white.
     - 16-bit grey values are divided by 257. 32-bit integers in [0, 65535] are treated as 16-bit
       values, and floats in [0, 1] as intensities. If a value is outside these ranges, all values
@@ -183,7 +183,7 @@ def _decode_image_within_memory(stream: BinaryIO, min_side: int) -> Image.Image:
     if is_raw_image(stream):
         stream = open_raw_preview(stream)
     with _open_encoded_image(stream) as image:
-        if image.format != "HEIF":  # its thumbnail can show something else than the image
+        if image.format != "HEIF":  # the thumbnail of HEIF can differ from the image
             image.draft(None, (min_side, min_side))
         check_image_memory(image, stream, min_side=min_side)
         image.load()
@@ -200,7 +200,7 @@ def _open_encoded_image(stream: BinaryIO) -> ImageFile:
 
 @contextmanager
 def without_pixel_limit_of_pillow() -> Iterator[None]:
-    """Disable the limit of Pillow, which is global, for an image within our limit of memory."""
+    """Disable the global pixel limit of Pillow, for an image within the memory limit."""
     with _PILLOW_LIMIT_LOCK:
         limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
@@ -210,7 +210,7 @@ def without_pixel_limit_of_pillow() -> Iterator[None]:
 
 
 def to_upright_rgb_image(image: Image.Image) -> Image.Image:
-    """Return an upright RGB image: rotated by EXIF orientation, transparency blended with white.
+    """Rotate an image by its EXIF orientation, blend transparency with white, and return RGB.
 
     Raises:
         InputError: If a pixel is NaN or infinite.

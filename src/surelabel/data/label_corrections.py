@@ -1,4 +1,4 @@
-"""Corrections of single targets: a CSV file with one row per image and label."""
+"""Read and write corrections of single targets: a CSV file with one row per image and label."""
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,7 +51,8 @@ def write_label_corrections(
 
     Args:
         path: Path of the CSV file. An existing file is replaced.
-        rows: Path of the image, label, target, probability and probability of an error, each.
+        rows: For each row, path of the image, label, target, probability, and probability of an
+            error.
 
     Raises:
         DataError: If the file cannot be written.
@@ -71,7 +72,7 @@ def read_label_corrections(path: str | Path) -> list[LabelCorrection]:
     """Return the rows of a file of corrections whose column ``corrected`` is filled.
 
     The file is CSV in UTF-8, separated by commas, semicolons or tabs, with the columns ``path``,
-    ``label`` and ``corrected``; others are ignored. A correction is 1 or 0 (also true, yes,
+    ``label`` and ``corrected``; other columns are ignored. A correction is 1 or 0 (also true, yes,
     positive, false, no, negative), or ``unknown``. Rows with an empty cell keep their target.
 
     Args:

@@ -1,4 +1,4 @@
-"""Labels from strings, files and standard input, with aliases."""
+"""Read labels from strings, files and standard input, and parse their aliases."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _LABEL_FILE_REMEDY = (
     "Give a file with one label per line, - for standard input, or the labels themselves: "
     '"dog, bicycle". Write a single label that contains / into a file.'
 )
-_LABEL = re.compile(  # of a string, after the comma or line break before it
+_LABEL = re.compile(  # one label of a string, after a comma or line break
     r'(?:\A|[,\n])(?:[^\S\n]*"((?:[^"\n]|"")+)"[^\S\n]*(?=[,\n]|\Z)|([^,\n]*))'
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -60,14 +60,14 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
 
     Args:
         names: Labels; ``"sofa|couch"`` is the label ``sofa`` with the alias ``couch``. A ``|`` that
-            is no separator is written ``\\|``; in a ``LiteralLabel``, none is a separator. Empty
-            strings are ignored.
+            is no separator is written ``\\|``; in a ``LiteralLabel``, no ``|`` is a separator.
+            Empty strings are ignored.
 
     Returns:
         The labels, and a mapping from each label to the label and its aliases.
 
     Raises:
-        InputError: If ``names`` is a string or has no labels. If a label is repeated (ignoring
+        InputError: If ``names`` is a string or has no labels, or if a label is repeated (ignoring
             case and marks of the writing direction), is longer than 200 characters, contains a
             control character, or has an empty alias; the message contains the line number of the
             label.

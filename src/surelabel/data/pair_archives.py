@@ -1,4 +1,4 @@
-"""Precomputed vectors of images and captions in NumPy archives (``.npz``)."""
+"""Read precomputed vectors of images and captions from NumPy archives (``.npz``)."""
 
 import zipfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Finished blocks of a prediction file that is not complete yet, from which a run resumes.
+"""Store the finished blocks of an incomplete prediction file, from which a run resumes.
 
     FILE.partial/
         run.json                      recognizer, options and images of the run
@@ -47,7 +47,7 @@ class PartialPredictions:
 
     @property
     def n_images(self) -> int:
-        """Number of images in the finished blocks."""
+        """Return the number of images in the finished blocks."""
         return min(len(self._files) * self._block_size, len(self._images))
 
     def add(self, block: Predictions) -> None:
@@ -64,7 +64,7 @@ class PartialPredictions:
         return map(read_predictions, tuple(self._files))
 
     def find_finished_blocks(self) -> None:
-        """Find the finished blocks before the first block that is not finished or damaged."""
+        """Find the finished blocks before the first block that is unfinished or damaged."""
         while self.n_images < len(self._images) and self._next_file.exists():
             try:
                 block = read_predictions(self._next_file)
@@ -150,8 +150,8 @@ def _write_or_check_partial_run(folder: Path, run: Mapping[str, Any]) -> None:
     ]
     if differences:
         raise DataError(
-            f"{folder} must contain the finished part of this run; its "
-            f"{' and '.join(differences)} differ from those of this run. {remedy}"
+            f"{folder} must contain the finished part of this run; it is part of a run that "
+            f"differs in {' and '.join(differences)}. {remedy}"
         )
 
 

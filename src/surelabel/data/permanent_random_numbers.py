@@ -1,4 +1,4 @@
-"""Permanent random numbers: a reproducible uniform number of each row of a dataset."""
+"""Compute permanent random numbers: a reproducible uniform number of each row of a dataset."""
 
 import os
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def permanent_random_numbers(identifiers: Sequence[str], key: str) -> Array:
         in Business Survey Methods, 1995.
 
     Differs:
-        The numbers are hash values, so that none has to be stored.
+        The numbers are hash values, so that no number has to be stored.
 
     Example:
         >>> one, two = permanent_random_numbers(["a.jpg", "b.jpg"], "seed 0")
@@ -53,7 +53,8 @@ def permanent_random_numbers(identifiers: Sequence[str], key: str) -> Array:
 def row_identifiers(source: LabelledImages | LabelledFeatures) -> list[str]:
     """Return the folder name and the file name of each image, or the name of each other row.
 
-    Of an image in an archive or a table, the path in it follows the name of the archive or table.
+    For an image in an archive or a table, the identifier is the name of the archive or table,
+    followed by the path of the image inside.
 
     The identifiers do not change if a folder with the images is moved.
 

@@ -83,7 +83,7 @@ def check_prediction_folder_is_complete(folder: str | Path) -> None:
         raise DataError(
             f"{folder} must have predictions of all {format_count(n_images, 'image')}; "
             f"{n_missing:,} are missing, the first is row {first}. Run the same command again; "
-            f"`surelabel status {folder}` lists what is missing."
+            f"`surelabel status {folder}` counts the missing images."
         )
     failed = read_failed_images(folder)
     if len(failed) == n_images and not len(find_part_rows(folder)):

@@ -1,4 +1,4 @@
-"""Folder of the predictions of one run, which several processes or machines write in parts.
+"""Write the predictions of one run to a folder, in parts of several processes or machines.
 
     OUT/
         run.json                 recognizer, labels, calibration, options and images of the run
@@ -66,14 +66,14 @@ def write_prediction_part(
 ) -> Path:
     """Write the predictions of some images as one part, and return the path of the file.
 
-    The file appears when it is complete. The images are stored in the order of their rows, with
-    content hashes and image vectors if the predictions have them. Skipped images are not stored;
-    see :func:`write_failed_images`.
+    The file gets its name when it is complete. The images are stored in the order of their rows,
+    with content hashes and image vectors if available. Skipped images are not stored; see
+    :func:`write_failed_images`.
 
     Args:
         folder: Folder of the predictions.
         run: Description of the run.
-        name: Name of the part, without ``part-`` and suffix, which no other part of the run has.
+        name: Name of the part, without ``part-`` and suffix. The name must be unique in the run.
         predictions: Predictions of n images, n >= 1.
         rows: Row of each image in the list of all images, ``(n,)``, each once.
 
@@ -142,7 +142,9 @@ def _write_folder_table(file: Path, table: pa.Table, metadata: Mapping[str, Any]
 
 def _check_part_name(name: str) -> str:
     if not _PART_NAME.fullmatch(name):
-        raise InputError(f"The name of a part must be letters, digits, '-', '_'; got {name!r}.")
+        raise InputError(
+            f"The name of a part must consist of letters, digits, '-', '_' and '.'; got {name!r}."
+        )
     return name
 
 

@@ -102,8 +102,8 @@ def finished_prediction_rows(folder: str | Path) -> npt.NDArray[np.int64]:
 def read_failed_images(folder: str | Path) -> FailedImages:
     """Return the failed images of all files of a folder, in the order of their rows.
 
-    An image that occurs several times is returned once. It can also be in a part, if it was
-    predicted later.
+    An image that occurs several times is returned once. A failed image can also be in a part, if it
+    was predicted later.
 
     Args:
         folder: Folder of the predictions.
@@ -131,7 +131,7 @@ def read_failed_images(folder: str | Path) -> FailedImages:
 
 
 def prediction_folder_paths(folder: str | Path) -> Iterator[str]:
-    """Yield the paths of the predicted images of a folder, part by part, in no certain order.
+    """Yield the paths of the predicted images of a folder, part by part, in no particular order.
 
     Args:
         folder: Folder of the predictions.

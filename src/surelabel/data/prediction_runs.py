@@ -1,4 +1,4 @@
-"""Description of a run in a folder of predictions: recognizer, images and options."""
+"""Describe a run in a folder of predictions: recognizer, images and options."""
 
 import hashlib
 import json
@@ -43,8 +43,8 @@ class PredictionRun:
         calibration: Description of the calibration, or None.
         n_images: Number n of images of the run.
         images: Hash of the paths of all images, in order.
-        options: Other options that determine the predictions or the rows of the parts; values of
-            JSON.
+        options: Other options that determine the predictions or the rows of the parts, as JSON
+            values.
         version: Version of this package.
     """
 
@@ -58,7 +58,7 @@ class PredictionRun:
 
     @property
     def digest(self) -> str:
-        """Hash of the run, which the metadata of each Parquet file of the folder contains."""
+        """Return the hash of the run, which is stored in each Parquet file of the folder."""
         text = json.dumps(self._as_json(), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -80,8 +80,8 @@ def describe_prediction_run(
         labels: Labels of the recognizer.
         calibration: Description of the calibration, or None.
         images: Paths of all images, in order.
-        options: Other options that determine the predictions or the rows of the parts; values of
-            JSON.
+        options: Other options that determine the predictions or the rows of the parts, as JSON
+            values.
     """
     stored_options = json.loads(json.dumps(dict(options)))
     return PredictionRun(
@@ -121,7 +121,7 @@ def is_prediction_folder(path: str | Path) -> bool:
 
 
 def open_prediction_folder(folder: str | Path, run: PredictionRun) -> None:
-    """Create a folder of predictions, or check that an existing one belongs to the same run.
+    """Create a folder of predictions, or check that a folder belongs to the same run.
 
     Args:
         folder: Folder of the predictions, which must be new, empty or of the same run.
@@ -180,7 +180,7 @@ def read_prediction_run(folder: str | Path) -> PredictionRun:
             raise ValueError
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"{file} must describe a run of `surelabel tag --shard` or `--cluster`; got another "
+            f"{file} must describe a run of `surelabel tag --shard` or `--cluster`; got other "
             "content. Copy the file again from a folder of the same run."
         ) from error
     return run

@@ -1,9 +1,10 @@
-"""Division of the images of a run into n shards, which several processes or machines predict.
+"""Divide the images of a run into n shards, which several processes or machines predict.
 
 The images are divided into blocks, and shard i has the blocks i, i + n, i + 2n and so on. Images of
 a collection are often sorted by folder, so that the size of images changes along the list. Shards
-of alternating blocks therefore take about the same time; n contiguous parts of the list would not.
-Within a block, images are neighbours, so that folders and tar files are read in order.
+of alternating blocks therefore take about the same time; n contiguous parts of the list would take
+different times. Within a block, images are neighbours, so that folders and tar files are read in
+order.
 """
 
 import re
@@ -95,8 +96,8 @@ def parse_image_shard(text: str) -> ImageShard:
 def image_shard_options(n_images: int, count: int, *, max_block_size: int) -> dict[str, Any]:
     """Return the options of a run that determine the images of each shard.
 
-    The size of a block does not depend on the machine. It is a multiple of the batch size if there
-    are enough images.
+    The size of a block does not depend on the machine. The size is a multiple of the batch size if
+    there are enough images.
 
     Args:
         n_images: Number of images of the run.

@@ -1,4 +1,4 @@
-"""Conversion of Parquet tables to predictions, and the checks of predictions that were read."""
+"""Convert Parquet tables to predictions, and check predictions that were read."""
 
 import csv
 from collections.abc import Sequence

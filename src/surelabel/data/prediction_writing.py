@@ -23,7 +23,7 @@ from surelabel.records import Predictions, SkippedImage
 SCORE, LOGIT, PROBABILITY, UNCERTAINTY = "score:", "logit:", "probability:", "uncertainty:"
 SHOWN = "shown:"
 PARQUET_METADATA_KEY = b"surelabel"
-ROWS_PER_GROUP = 8192  # rows of a row group of a Parquet file, at least, except in the last group
+ROWS_PER_GROUP = 8192  # minimum number of rows of a row group in a Parquet file, except the last
 
 BlockWriter = Callable[[Iterator[Predictions], Sequence[SkippedImage], Path], None]
 
@@ -34,16 +34,16 @@ def write_predictions(
     """Write predictions to a file; an existing file is replaced when the new file is complete.
 
     - A ``.parquet`` file contains all predictions except the image vectors, with one row per
-      image. The columns are ``path`` and, for each label NAME, ``score:NAME``, ``logit:NAME`` if
-      there are logits, ``probability:NAME`` if the logits are calibrated, ``uncertainty:NAME`` if
-      there is an uncertainty, and the boolean ``shown:NAME`` if labels were selected. Labels,
-      calibration, model, version, skipped images and, if available, ``uncertainty_kind`` and the
-      ``thresholds`` of the labels are stored as JSON under the key ``surelabel`` of the schema
-      metadata.
-    - A ``.csv`` file has the numbers of the Parquet file, the column ``uncertainty_kind`` if there
-      is an uncertainty, the column ``shown`` if labels were selected, and the column ``skipped``.
-      A cell of ``shown`` is a JSON list of the shown labels, the most probable first. In the row of
-      a skipped image, ``skipped`` contains the reason, and the cells after the path are empty.
+      image. The columns are ``path`` and, for each label NAME, ``score:NAME``. If available, there
+      are also the columns ``logit:NAME``, ``probability:NAME`` of calibrated logits,
+      ``uncertainty:NAME``, and the boolean ``shown:NAME`` of selected labels. Labels, calibration,
+      model, version, skipped images and, if available, ``uncertainty_kind`` and the ``thresholds``
+      of the labels are stored as JSON under the key ``surelabel`` of the schema metadata.
+    - A ``.csv`` file has the columns of numbers of the Parquet file and the column ``skipped``. It
+      also has the column ``uncertainty_kind`` if there is an uncertainty, and the column ``shown``
+      if labels were selected. A cell of ``shown`` is a JSON list of the shown labels, the most
+      probable first. In the row of a skipped image, ``skipped`` contains the reason, and the cells
+      after the path are empty.
     - A ``.jsonl`` file has one line per image,
       ``{"path": …, "labels": [{"label": …, "score": …, "probability": …}, …]}``. The probability
       is null if the predictions are uncalibrated. With an uncertainty, each label has a key
@@ -76,7 +76,7 @@ def write_prediction_blocks(
     skipped: Sequence[SkippedImage],
     spreadsheet_safe: bool = False,
 ) -> None:
-    """Write the predictions of blocks of images to one file, as :func:`write_predictions`.
+    """Write the predictions of blocks of images to one file, like :func:`write_predictions`.
 
     Only a few thousand images are in memory at a time.
 
@@ -200,7 +200,7 @@ def _write_parquet_blocks(
 def prediction_table_metadata(
     predictions: Predictions, skipped: Sequence[SkippedImage]
 ) -> dict[str, Any]:
-    """Return the metadata of a Parquet file of predictions, which are stored as JSON.
+    """Return the metadata of a Parquet file of predictions, which is stored as JSON.
 
     Args:
         predictions: Predictions, or a block of them.

@@ -1,4 +1,4 @@
-"""Previews in RAW images of cameras, by the optional package rawpy."""
+"""Read previews in RAW images of cameras with the optional package rawpy."""
 
 import struct
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ _ORIENTATION_OF_FLIP = (1, 2, 4, 3, 5, 8, 6, 7)  # EXIF orientation of each rota
 
 
 def is_raw_image(stream: BinaryIO) -> bool:
-    """Return True if a file is a RAW image, from its content.
+    """Return True if the content of a file is a RAW image.
 
     Many RAW formats are TIFF files. Such a file is a RAW image if it has a DNG version, or if a
-    directory has the values of a sensor.
+    directory contains the values of a sensor.
 
     Args:
         stream: File at any position; the position is set to the start.

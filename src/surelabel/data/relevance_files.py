@@ -1,4 +1,4 @@
-"""Files of relevant images and captions: JSON of ECCV Caption and CxC, and CSV with grades."""
+"""Read files of relevant images and captions: JSON of ECCV Caption and CxC, and graded CSV."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ _KIND = "JSON with the relevant ids of each id, as in ECCV Caption"
 def read_relevance(path: str | Path) -> dict[int, list[int]]:
     """Return the relevant captions of each image, or the relevant images of each caption, by id.
 
-    The file is one JSON object whose keys are ids of queries, as strings, and whose values are
-    lists of ids, such as ``eccv_image_to_caption.json`` of ECCV Caption and the files of CxC.
+    The file is one JSON object. Its keys are ids of queries, as strings, and its values are lists
+    of ids. Examples are ``eccv_image_to_caption.json`` of ECCV Caption and the files of CxC.
     :func:`relevant_captions` and :func:`relevant_images` convert ids to rows of ``Pairs``.
 
     Args:
@@ -53,8 +53,8 @@ def read_relevance(path: str | Path) -> dict[int, list[int]]:
 def read_graded_relevance(path: str | Path, pairs: Pairs) -> Relevance:
     """Return the graded relevance of pairs from a CSV file with image ids and caption ids.
 
-    The header is ``image_id,caption_id,relevance``. Lines of relevance 0 can be omitted. The own
-    captions of an image need lines, too.
+    The header is ``image_id,caption_id,relevance``. Lines of relevance 0 can be omitted. The
+    captions that belong to an image need lines, too.
 
     Args:
         path: Path of a CSV file in UTF-8.

@@ -1,4 +1,4 @@
-"""Rows of the relevant images and captions of queries, from the ids of a dataset."""
+"""Find the rows of the relevant images and captions of queries by the ids of a dataset."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ def relevant_captions(pairs: Pairs, caption_ids: Mapping[int, Sequence[int]]) ->
             :func:`surelabel.data.read_relevance`.
 
     Raises:
-        InputError: If the pairs have no ids, if no query is in the pairs, or if more ids
-            match in the other direction.
+        InputError: If the pairs have no ids, if no query is in the pairs, or if more ids match
+            with images and captions exchanged.
 
     Example:
         >>> pairs = Pairs(["a.jpg"], ["a dog", "a puppy"], [0, 0], [7], [30, 31])
@@ -63,8 +63,8 @@ def relevant_images(pairs: Pairs, image_ids: Mapping[int, Sequence[int]]) -> Rel
             :func:`surelabel.data.read_relevance`.
 
     Raises:
-        InputError: If the pairs have no ids, if no query is in the pairs, or if more ids
-            match in the other direction.
+        InputError: If the pairs have no ids, if no query is in the pairs, or if more ids match
+            with images and captions exchanged.
     """
     return _match_ids(pairs.caption_ids, pairs.image_ids, image_ids, ("caption", "image"))
 

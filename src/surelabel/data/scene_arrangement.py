@@ -1,6 +1,6 @@
-"""Scenes of generated images: their objects, positions and appearance, sampled with a seed.
+"""Sample scenes of generated images: objects, positions and appearance.
 
-The seed and the index of a scene determine it completely.
+The seed and the index of a scene determine the scene completely.
 """
 
 from collections.abc import Sequence

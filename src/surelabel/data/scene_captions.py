@@ -1,4 +1,4 @@
-"""Captions of generated scenes, in several styles such as iconic captions and paraphrases."""
+"""Generate captions of scenes in several styles, such as iconic captions and paraphrases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ CAPTION_KINDS = ("iconic", "pair", "full", "paraphrase", "paraphrase")
 
 @dataclass(frozen=True)
 class SceneCaption:
-    """SceneCaption of an image, with the objects that the caption mentions.
+    """Caption of an image, with the objects that the caption mentions.
 
     Attributes:
         text: Text of the caption.

@@ -1,4 +1,4 @@
-"""Reading of folders of generated scenes, with their labels, boxes and captions.
+"""Read folders of generated scenes, with their labels, boxes and captions.
 
     images/00000.jpg …  images
     scenes.jsonl        one line per image: labels, boxes, main object, theme, captions

@@ -1,4 +1,4 @@
-"""Image files of generated scenes."""
+"""Write the image files of generated scenes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

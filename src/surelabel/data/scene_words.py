@@ -1,4 +1,4 @@
-"""Vocabulary of generated scenes: names, emoji characters and themes of the objects."""
+"""Load the vocabulary of generated scenes: names, emoji characters and themes of the objects."""
 
 import csv
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Generation of folders of scenes, whose files `surelabel.data.scene_files` describes.
+"""Generate folders of scenes, whose files `surelabel.data.scene_files` describes.
 
 After the images of a batch are written, the lines of this batch are written to a hidden file, so
 that an interrupted generation can be resumed.

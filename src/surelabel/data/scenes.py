@@ -1,4 +1,4 @@
-"""Rendering of scenes: synthetic images with complete labels and boxes.
+"""Render scenes: synthetic images with complete labels and boxes.
 
 Scenes are rendered in batches, so that they can be generated during training.
 """

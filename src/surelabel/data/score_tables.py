@@ -1,4 +1,4 @@
-"""Scores that another program computed, in CSV, Parquet or .npz files, or in a DataFrame."""
+"""Read scores that another program computed, from CSV, Parquet or .npz files or a DataFrame."""
 
 import os
 import warnings
@@ -55,10 +55,10 @@ def read_scores(
               of each image, ``names`` ``(k,)`` and ``paths`` ``(n,)``.
         kind: Meaning of the scores, which is never inferred: ``logits`` (log-odds),
             ``probabilities`` in [0, 1], or ``cosines`` in [-1, 1].
-        labels: Annotations of the images, as for ``read_labels``, or its result. If None, the
-            scores have no labels. Scores of images without annotations are left out.
+        labels: Annotations of the images, as for ``read_labels``, or the result of ``read_labels``.
+            If None, the scores have no labels. Scores of images without annotations are left out.
         image_column: Column of the image names. If None, the column is found by its name.
-        ignore: Columns that are no scores, such as ``split``.
+        ignore: Columns without scores, such as ``split``.
 
     Returns:
         Scores in the order of ``source``, with the labels of the annotations.
@@ -157,7 +157,7 @@ def add_labels_to_scores(
 
 
 def score_table_columns(path: str | Path) -> list[str]:
-    """Return the names of the columns of a CSV or Parquet file; of another file, an empty list.
+    """Return the names of the columns of a CSV or Parquet file, or an empty list for another file.
 
     Args:
         path: Path of a file, which may not exist.
@@ -198,8 +198,8 @@ def _read_score_source(
     if suffix in (".csv", ".tsv"):
         return _scores_of_table(read_csv_table(path, options, limit=float("inf")), kind)
     raise DataError(
-        f"Scores must be a file .csv, .tsv, .parquet or .npz; got {path}. Convert the file, in a "
-        "spreadsheet program to CSV UTF-8."
+        f"Scores must be in a .csv, .tsv, .parquet or .npz file; got {path}. Convert the file, "
+        "for example to CSV UTF-8 in a spreadsheet program."
     )
 
 
@@ -310,11 +310,11 @@ def _no_common_image_error(
         for paths in (scores.paths, labelled.paths)
     ]
     n_equal = len(stems[0] & stems[1])
-    remedy = "Write the same image names in both."
+    remedy = "Write the same image names in both files."
     if n_equal:
         remedy = (
             f"Without folders and suffixes, {n_equal:,} names are equal: write folders and "
-            "suffixes in the same way in both."
+            "suffixes in the same way in both files."
         )
     return InputError(
         "Scores and labels must have the same image names; got "

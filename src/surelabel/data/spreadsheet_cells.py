@@ -1,4 +1,4 @@
-"""Cells of CSV files that a spreadsheet program would execute as a formula."""
+"""Escape cells of CSV files that a spreadsheet program would execute as a formula."""
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 

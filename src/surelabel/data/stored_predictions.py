@@ -1,4 +1,4 @@
-"""Predictions in a Parquet file or a folder of predictions, which are read when they are used."""
+"""Open a Parquet file or a folder of predictions, and read predictions when they are used."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +60,7 @@ class StoredPredictions:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of the images, length n; only this column is read.
+        """Return the paths of the images, length n; only this column is read.
 
         Raises:
             DataError: If the file or a part is damaged.
@@ -73,7 +73,7 @@ class StoredPredictions:
     def blocks(self) -> Iterator[Predictions]:
         """Yield the predictions in blocks of about 8,192 images, in the order of the images.
 
-        Only one block is in memory; of a folder, also a few of its parts. The blocks of a file are
+        Only one block is in memory and, for a folder, a few of its parts. The blocks of a file are
         its row groups. Blocks have no skipped images.
 
         Raises:
@@ -93,7 +93,7 @@ class StoredPredictions:
         """Return the scores of k labels, ``(n, k)``; only the columns of these labels are read.
 
         Args:
-            labels: Labels, length k. If None, all labels.
+            labels: Labels, length k. If None, all labels are used.
 
         Raises:
             InputError: If a label is not in ``names``.
@@ -105,7 +105,7 @@ class StoredPredictions:
         """Return the log-odds of k labels, ``(n, k)``; only the columns of these labels are read.
 
         Args:
-            labels: Labels, length k. If None, all labels.
+            labels: Labels, length k. If None, all labels are used.
 
         Raises:
             InputError: If a label is not in ``names``.
@@ -180,10 +180,10 @@ class StoredPredictions:
 
 
 def open_predictions(path: str | Path) -> StoredPredictions:
-    """Open predictions without reading them: a Parquet file, or a folder of predictions.
+    """Open a Parquet file or a folder of predictions without reading scores and logits.
 
-    Labels, calibration and the number of images are read at once, and scores and logits when they
-    are used, in blocks or for some labels.
+    Labels, calibration and the number of images are read immediately. Scores and logits are read
+    when they are used, in blocks or for some labels.
 
     Args:
         path: Path of a ``.parquet`` file of :func:`write_predictions`, or of a folder of
@@ -191,7 +191,7 @@ def open_predictions(path: str | Path) -> StoredPredictions:
 
     Raises:
         InputError: If the file has another suffix.
-        DataError: If the file is missing or damaged, or does not contain predictions. Also if
+        DataError: If the file is missing or damaged, does not contain predictions, or if
             predictions of images are missing in the folder.
 
     Example:

@@ -1,4 +1,4 @@
-"""Text lists with one entry per line, in files and on standard input."""
+"""Read text lists with one entry per line, from files and standard input."""
 
 import sys
 from codecs import getincrementaldecoder
@@ -43,7 +43,7 @@ def read_text_list_from_stdin() -> list[str]:
 
 
 def read_first_line(path: str | Path) -> str:
-    """Return the first line of a file without surrounding spaces; the first 100,000 bytes of it.
+    """Return the first line of a file, at most 100,000 bytes, without surrounding spaces.
 
     The first line determines the format of a file.
 

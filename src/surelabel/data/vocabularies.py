@@ -1,4 +1,4 @@
-"""Open vocabularies: labels split into seen, unseen and unused classes."""
+"""Define open vocabularies: labels split into seen, unseen and unused classes."""
 
 import csv
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Edits of the bytes of XMP packets, which add and remove elements and attributes.
+"""Edit the bytes of XMP packets: add elements, and remove elements and attributes.
 
 An edit changes only the bytes of the elements that are added or removed, so that all other
 properties, namespaces, comments and the packet wrapper remain as they are.
@@ -48,8 +48,8 @@ def attribute_removal_edit(data: bytes, element: XmpElement, name: XmpName) -> X
 def insertion_edit(data: bytes, parent: XmpElement, lines: list[tuple[int, str]]) -> XmpEdit:
     """Return the edit that appends lines after the last child of an element.
 
-    The lines are indented like the last child. If the children of a file are not on separate lines,
-    the new lines are not either.
+    The lines are indented like the last child. If the children are not on separate lines, the new
+    lines are joined, too.
 
     Args:
         data: Bytes of the file.

@@ -1,4 +1,4 @@
-"""Keywords in XMP packets: those of the user, and the tags of this package, which are recorded.
+"""Read the keywords of the user in XMP packets, and add or remove the tags of this package.
 
 The tags of an image are keywords in ``dc:subject`` and ``lr:hierarchicalSubject``. Properties in
 the namespace of this package record the labels, their probabilities, the recognizer, and the
@@ -94,7 +94,7 @@ def check_xmp_labels(labels: Sequence[str]) -> None:
 
 
 def comparable_keyword(keyword: str) -> str:
-    """Return a keyword in a form that is equal for spellings that differ in case only."""
+    """Return a keyword in a normal form, which is equal for spellings that differ only in case."""
     return unicodedata.normalize("NFC", keyword).strip().casefold()
 
 
@@ -136,7 +136,8 @@ def add_xmp_tags(data: bytes, tags: XmpTags) -> bytes:
     """Return a packet with tags as keywords, and with their record.
 
     A label that is already a keyword of the packet, ignoring case, is recorded, but is not added.
-    If the packet has no hierarchical keywords, its keywords are copied to this list.
+    If the packet has no hierarchical keywords, its keywords are copied to the list of hierarchical
+    keywords.
 
     Args:
         data: Bytes of an XMP file without tags of this package.

@@ -1,4 +1,4 @@
-"""XMP packets: properties and lists of keywords, with their positions in the bytes of a file."""
+"""Parse XMP packets: properties and keyword lists, with their positions in the bytes of a file."""
 
 import re
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class XmpElement:
         attribute_tags: Names of the attributes in the file, with prefix, by namespace and local
             name.
         text: Text directly inside the element, without child elements.
-        children: Child elements, apart from those in properties that are not lists of keywords.
+        children: Child elements, except the children of properties that are not lists of keywords.
     """
 
     name: XmpName
@@ -138,7 +138,7 @@ def parse_xmp_packet(data: bytes) -> XmpPacket:
 
 
 def parse_writable_xmp_packet(data: bytes) -> XmpPacket:
-    """Return the packet in the bytes of an XMP file, which may be changed.
+    """Return the packet in the bytes of an XMP file, if the packet may be changed.
 
     Raises:
         ValueError: For the reasons of :func:`parse_xmp_packet`, or if the packet is marked as

@@ -1,7 +1,7 @@
-"""Paths of XMP sidecars, and the images to which they belong.
+"""Find the paths of XMP sidecars, and the images to which the sidecars belong.
 
-A sidecar is the file ``IMG.xmp`` (naming ``stem``, as of Lightroom) or ``IMG.JPG.xmp`` (naming
-``full``, as of darktable) beside the image ``IMG.JPG``.
+A sidecar is the file ``IMG.xmp`` (naming ``stem``, as in Lightroom) or ``IMG.JPG.xmp`` (naming
+``full``, as in darktable) beside the image ``IMG.JPG``.
 """
 
 import os
@@ -48,8 +48,8 @@ def images_of_stem(images: Iterable[str]) -> dict[str, list[str]]:
         images: Paths of images.
 
     Returns:
-        For each of these images, the sorted names of all files in the folder with an image suffix
-        and the same name without suffix, which would have one sidecar with the naming ``stem``.
+        For each of these images, the sorted names of all image files in its folder with the same
+        name without suffix. These files would share one sidecar with the naming ``stem``.
     """
     names_of: dict[str, dict[str, set[str]]] = {}
     images = list(images)
@@ -81,8 +81,8 @@ def check_sidecars(images: Sequence[str], naming: str) -> None:
 
     Raises:
         InputError: If ``naming`` is unknown.
-        DataError: If several images would share a sidecar, such as a RAW and a JPEG image, or if
-            an image is no file in a folder.
+        DataError: If several images would share a sidecar, such as a RAW and a JPEG image, or if an
+            image is in an archive, a table or an object store.
     """
     for image in images:
         if is_object_url(image) or split_container_path(image) is not None:
@@ -116,7 +116,7 @@ def shared_sidecar_error(path: str, names: Sequence[str], remedy: str) -> DataEr
     Args:
         path: Path of the sidecar.
         names: Names of the images.
-        remedy: What to do, without a full stop, if the images remain in one folder.
+        remedy: Suggested action if the images remain in one folder, without a full stop.
     """
     return DataError(
         f"A sidecar must belong to one image; {path} can belong to {' or '.join(names)}. "

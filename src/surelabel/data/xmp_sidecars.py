@@ -1,4 +1,4 @@
-"""Atomic changes of the tags in XMP sidecars of images; the images themselves are not written."""
+"""Change the tags in XMP sidecars of images atomically, without writing the images."""
 
 import os
 import stat
@@ -32,7 +32,7 @@ SidecarState = tuple[int, int, int] | None  # inode, size and modification time;
 
 @dataclass
 class SidecarChanges:
-    """Numbers of sidecars after a change, and the sidecars that were refused.
+    """Numbers of changed and unchanged sidecars, and the sidecars that were refused.
 
     Attributes:
         written: Number of sidecars that were written or deleted.
@@ -63,7 +63,7 @@ def write_sidecar_tags(predictions: Predictions, naming: str) -> SidecarChanges:
     """Write the shown labels of each image to its sidecar, in place of earlier tags.
 
     Everything else in an existing sidecar remains, and the labels that are already keywords of the
-    user are not added. An image without a shown label gets no sidecar.
+    user are not added. No sidecar is created for an image without a shown label.
 
     Args:
         predictions: Predictions with the mask of the shown labels.

@@ -1,4 +1,4 @@
-"""Decisions: thresholds on calibrated probabilities.
+"""This package selects thresholds on calibrated probabilities and evaluates decisions.
 
 ``record_validation(logits, targets, known) -> ValidationRecord`` counts the predicted, correct and
 missed labels of a recognizer on validation images, at many thresholds. From this record,

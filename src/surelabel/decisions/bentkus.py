@@ -1,4 +1,4 @@
-"""Bentkus p-values, which test whether a mean risk lies below a level."""
+"""Compute Bentkus p-values, which test whether a mean risk lies below a level."""
 
 from math import ceil, log
 
@@ -15,15 +15,16 @@ def bentkus_p_values(risk_sums: Array, counts: Array, level: float) -> Array:
 
         min over t > s of  E[max(t - B, 0)] / (t - s),   B ~ Binomial(n, level)
 
-    Here s is the sum of n risks. Among all independent risks in [0, 1] with a given mean, risks of
-    0 and 1 have the highest mean of a convex function of their sum, such as max(t - s, 0). Markov's
-    inequality then bounds the probability of a sum of at most s. The p-value is at most the
-    Hoeffding-Bentkus p-value and at least P(B <= s), to which it is equal for a sum of 0.
+    Here s is the sum of n risks. Consider a convex function of the sum of independent risks in [0,
+    1], such as max(t - s, 0). For a given mean risk, the expectation of this function is highest if
+    all risks are 0 or 1. Markov's inequality then bounds the probability of a sum of at most s. The
+    p-value is at most the Hoeffding-Bentkus p-value and at least P(B <= s). For a sum of 0, the
+    p-value is equal to P(B <= s).
 
     Args:
-        risk_sums: g sums of independent risks in [0, 1] (s), ``(g,)``.
-        counts: Number of risks in each sum (n), ``(g,)``. The p-value of an empty sum is 1.
-        level: Upper bound of the mean risk, to be tested, in (0, 1).
+        risk_sums: Sum s of independent risks in [0, 1], for each of g tests, ``(g,)``.
+        counts: Number n of risks in each sum, ``(g,)``. The p-value of an empty sum is 1.
+        level: Tested upper bound of the mean risk, in (0, 1).
 
     Source:
         Bentkus, On Hoeffding's inequalities, Annals of Probability 32, 2004. Pelekis, Ramon and

@@ -1,16 +1,19 @@
-"""Accept claims about new images with a bound on the expected share of false ones.
+"""Accept claims about new images with a bound on the expected share of false claims.
 
-Two rules have the same promise. *Benjamini-Hochberg* with conformal p-values finds the threshold of
-the confidence with the targets of the calibration images; it is used if 2 / level of these have a
-confidence of at least 0.5, according to all confidences. *One test* is used for fewer: it fixes the
-threshold before, and accepts all new images above it, or none. The confidences of calibration
-images and new images together decide which rule is used, and the threshold of the one test. The
-targets do not, and the confidences are not told apart, so the promise holds.
+Two rules have the same guarantee. *Benjamini-Hochberg* with conformal p-values computes the
+threshold of the confidence from the targets of the calibration images. This rule is used if at
+least 2 / level calibration images have a confidence of at least 0.5. Their number is estimated from
+the confidences of all images. Otherwise, *one test* is used. The one test selects a threshold
+without targets, and accepts all new images above the threshold, or none. The rule and the threshold
+of the one test are selected from the confidences of calibration images and new images together. The
+selection uses neither the targets nor the distinction between both kinds of images, so the
+guarantee holds.
 
-Proof for the one test: given the confidences and the claims of all images without their order, the
-threshold is fixed, and so are the N images above it and the number T of false claims among them.
-If n of the N are calibration images, each choice of n has the same probability. The number of false
-claims among them is hypergeometric, and :func:`most_false_claims` bounds the mean for every T.
+Proof for the one test: if the confidences and the claims of all images are given without their
+order, the threshold is fixed. The N images above the threshold, and the number T of false claims
+among the N images, are then fixed too. If n of the N images are calibration images, each choice of
+n images has the same probability. The number of false claims among the n images is hypergeometric,
+and :func:`most_false_claims` bounds the expected share of false claims for every T.
 """
 
 from functools import lru_cache
@@ -25,12 +28,12 @@ from surelabel.decisions.conformal_selection import benjamini_hochberg, conforma
 from surelabel.decisions.input_validation import check_decision_setting_fraction
 from surelabel.errors import InputError
 
-N_THRESHOLDS = 16  # thresholds among which that of the one test is selected
+N_THRESHOLDS = 16  # candidate thresholds of the one test
 N_COUNTS = 64  # numbers of false claims at which the expected share is computed at once
 ROUNDING = 1e-9  # rounding error of expected shares
 MANY_IMAGES = 10**6  # new images, if their number is not known yet
 LIKELY = 0.5  # confidence of a claim that is predicted to be true
-FEW_IMAGES = 2.0  # of level · calibration images with likely claims: the one test is better below
+FEW_IMAGES = 2.0  # level · likely calibration images, below which the one test is used
 
 
 def accept_claims(
@@ -47,8 +50,9 @@ def accept_claims(
 
     Args:
         confidences: Probability that the claim about each of m new images is true, ``(m,)``. The
-            promise holds also if it is wrong.
-        calibration: Probability of n calibration images, computed in the same way, ``(n,)``.
+            guarantee also holds if the probabilities are wrong.
+        calibration: Probability that the claim about each of n calibration images is true, computed
+            in the same way, ``(n,)``.
         is_false: True for calibration images whose claim is false, ``(n,)``.
         level: Bound of the expected share of false claims, in (0, 1).
 
@@ -72,7 +76,10 @@ def accept_claims(
     new, known = np.asarray(confidences, np.float64), np.asarray(calibration, np.float64)
     pooled = -np.sort(-np.concatenate([new, known]))
     if pooled.size and not 0 <= pooled[-1] <= pooled[0] <= 1:
-        raise InputError("Confidences must be in [0, 1]; got others. Give probabilities.")
+        raise InputError(
+            f"Confidences must be in [0, 1]; got values from {pooled[-1]:g} to {pooled[0]:g}. "
+            "Give probabilities."
+        )
     if not len(new) or not len(known):
         return np.zeros(len(new), dtype=bool)
     errors = np.cumsum(1 - pooled) / np.arange(1, len(pooled) + 1)
@@ -92,9 +99,9 @@ def accept_claims(
 def most_false_claims(n: int, m: int, level: float) -> int:
     """Return the largest number of false calibration images at which all new images are accepted.
 
-    Of n + m images, the n calibration images are a random part. If the claims of T images are
-    false, K false ones are among the calibration images, and (T - K) / m is the share of false
-    claims of the new images. They are accepted if K <= k. The expected share is
+    The n calibration images are a random subset of n + m images. If the claims of T images are
+    false, K of the T images are calibration images, and (T - K) / m is the share of false claims of
+    the new images. The new images are accepted if K <= k. The expected share is
 
         f(T) = sum over j <= k of  P(K = j) · (T - j) / m,   K ~ Hypergeometric(n + m, T, n).
 
@@ -106,7 +113,7 @@ def most_false_claims(n: int, m: int, level: float) -> int:
         level: Bound of the expected share of false claims, in (0, 1).
 
     Returns:
-        The largest number, or -1 if there are too few calibration images.
+        The largest number k, or -1 if there are too few calibration images.
 
     Example:
         >>> [most_false_claims(n, 1000, 0.05) for n in (6, 7, 20, 40)]
@@ -125,7 +132,8 @@ def fewest_calibration_images(level: float, n_new: int = MANY_IMAGES) -> int:
 
     Args:
         level: Bound of the expected share of false claims, in (0, 1).
-        n_new: Number of new images, >= 1. For few, more calibration images are needed.
+        n_new: Number of new images, >= 1. If there are few new images, more calibration images are
+            needed.
 
     Example:
         >>> [fewest_calibration_images(level) for level in (0.05, 0.1)], fewest_calibration_images(
@@ -142,7 +150,7 @@ def fewest_calibration_images(level: float, n_new: int = MANY_IMAGES) -> int:
 
 
 def _largest_expected_share(n: int, m: int, k: int) -> float:
-    """Return the maximum over T of the expected share of false claims f(T) at most k."""
+    """Return the maximum over T of the expected share of false claims f(T)."""
     low, high = 0, n + m
     while True:
         counts = np.unique(np.linspace(low, high, N_COUNTS).astype(np.int64))
@@ -167,7 +175,7 @@ def _expected_shares(counts: npt.NDArray[np.int64], n: int, m: int, k: int) -> A
 
 
 def _log_binomial(n: npt.ArrayLike, k: npt.ArrayLike) -> Array:
-    """Return the logarithm of binomial coefficients; impossible ones are clipped to 1."""
+    """Return the logarithm of binomial coefficients for k <= n; other values are not used."""
     n, k = np.maximum(n, 0), np.maximum(k, 0)
     rest = np.maximum(n - k, 0)
     values: Array = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(rest + 1.0)
@@ -175,16 +183,16 @@ def _log_binomial(n: npt.ArrayLike, k: npt.ArrayLike) -> Array:
 
 
 def _threshold_of_one_test(pooled: Array, errors: Array, n: int, level: float) -> float:
-    """Return the threshold with the most expected accepted images, if the probabilities are right.
+    """Return the threshold with the most expected accepted images, for calibrated probabilities.
 
     Args:
         pooled: Probabilities of calibration images and new images together, in decreasing order.
-        errors: Mean probability of a false claim above each of them.
+        errors: Mean probability of a false claim among the images up to each rank of ``pooled``.
         n: Number of calibration images.
         level: Bound of the expected share of false claims.
 
     Returns:
-        The threshold, or infinity if no set has enough calibration images.
+        The threshold, or infinity if no threshold has enough calibration images.
     """
     best, threshold = 0.0, np.inf
     n_likely = max(int(np.count_nonzero(pooled >= LIKELY)), 1)

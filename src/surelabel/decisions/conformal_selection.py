@@ -1,27 +1,29 @@
-"""Conformal selection: accept new images with a bound on the expected share of wrong ones.
+"""Accept new images with a bound on the expected share of false claims (conformal selection).
 
 A claim about an image is true or false, such as "the predicted target is right" or "the image
-matches the query". Calibration images have known claims. New images whose claim has a high
-confidence are accepted, such that the expected share of false claims among them is bounded.
+matches the query". For calibration images, it is known whether the claim is true. New images whose
+claims have a high confidence are accepted, such that the expected share of false claims among the
+accepted images is bounded.
 
-Promise: if the new images and the calibration images are exchangeable, such as a random sample of
-one collection, the expectation of the share of false claims among the accepted images is at most
-the level. The share is 0 if no image is accepted. The expectation is over the samples of both
-calibration images and new images. No image and no single sample has a promise.
+Guarantee: if the new images and the calibration images are exchangeable, such as a random sample of
+one collection, the expected share of false claims among the accepted images is at most the level.
+The share is 0 if no image is accepted. The expectation is over the samples of calibration images
+and of new images. There is no guarantee for a single image or a single sample.
 
 Proof sketch. Let V be the confidence of an image whose claim is false, and minus infinity if the
 claim is true. Calibration and new images have exchangeable V. If the claim of the new image j is
 false, its p-value is the rank of V_j among V_j and the V of the n calibration images, divided by
-n + 1, so that P(claim j is false, p_j <= t) <= t. This also holds given the set of these n + 1
-values. Let q_k be the p-value of another new image k, computed from this set: q_k = p_k if its
-confidence is at most V_j, and otherwise q_k <= p_k <= p_j. If j is accepted by Benjamini-Hochberg,
-so is every k with p_k <= p_j, and the number R of accepted images remains the same if p_j is
-replaced by 0 and each p_k by q_k. This R_j depends on the set, but not on the rank of V_j. The
-expected share of false claims is the sum over j of the expectation of 1{j is false, p_j <=
-level · R_j / m} / R_j, which is at most level / m for each of m new images. All of this holds given
-the confidences and the claims of the n + m images without their order, so a choice that depends on
-the confidences of all images together, such as that of :mod:`claim_selection`, changes nothing.
-Dependent claims do not matter. True claims count in n, so the p-values are adapted to their share.
+n + 1, so that P(claim j is false, p_j <= t) <= t. This inequality also holds if the set of the
+n + 1 values is given. Let q_k be the p-value of another new image k, computed from this set. If the
+confidence of k is at most V_j, q_k = p_k; otherwise q_k <= p_k <= p_j. If Benjamini-Hochberg
+accepts j, it accepts every k with p_k <= p_j. The number R of accepted images therefore remains the
+same if p_j is replaced by 0 and each p_k by q_k. This number R_j depends on the set, but not on the
+rank of V_j. The expected share of false claims is the sum over j of the expectation of 1{j is
+false, p_j <= level · R_j / m} / R_j, which is at most level / m for each of m new images. The proof
+holds if the confidences and the claims of the n + m images are given without their order. Therefore
+a rule may be selected from the confidences of all images together, as in :mod:`claim_selection`.
+The claims may be dependent. Images with true claims are counted in n, so the p-values depend on the
+share of true claims.
 """
 
 import numpy as np
@@ -46,12 +48,13 @@ def conformal_p_values(
     Equal confidences increase the p-value.
 
     Args:
-        confidences: Confidence of m new images, ``(m,)``, in any unit. Higher is more confident.
+        confidences: Confidence of m new images, ``(m,)``, in any unit. A higher value means a more
+            confident claim.
         calibration: Confidence of n calibration images, ``(n,)``, computed in the same way.
         is_false: True for calibration images whose claim is false, ``(n,)``.
 
     Returns:
-        p-values in [1 / (n + 1), 1], ``(m,)``. Without a calibration image, all are 1.
+        p-values in [1 / (n + 1), 1], ``(m,)``. Without a calibration image, all p-values are 1.
 
     Raises:
         InputError: If the shapes do not match, or if a confidence is not finite.
@@ -62,8 +65,8 @@ def conformal_p_values(
         arXiv:2510.08075.
 
     Differs:
-        Written without the code of the papers. Ties count
-        against acceptance, without random numbers.
+        The code of the papers was not used. Ties increase the p-values and are not broken at
+        random.
 
     Example:
         >>> conformal_p_values([0.9, 0.5], [0.8, 0.6, 0.4], [False, True, True])
@@ -75,7 +78,9 @@ def conformal_p_values(
         confidences=(values, "m"), calibration=(reference, "n"), is_false=(false_claims, "n")
     )
     if not (np.isfinite(values).all() and np.isfinite(reference).all()):
-        raise InputError("Confidences must be finite numbers; got others. Remove these images.")
+        raise InputError(
+            "Confidences must be finite numbers; got NaN or infinite values. Remove these images."
+        )
     sorted_false = np.sort(reference[false_claims])
     n_above = len(sorted_false) - np.searchsorted(sorted_false, values, side="left")
     p_values: Array = (1 + n_above) / (len(reference) + 1)
@@ -93,7 +98,7 @@ def benjamini_hochberg(p_values: npt.ArrayLike, *, level: float = 0.05) -> Flags
         level: Bound of the expected share of false rejections, in (0, 1).
 
     Raises:
-        InputError: If a p-value is outside [0, 1], or the array has another shape.
+        InputError: If a p-value is outside [0, 1], or the array does not have one axis.
         ConfigError: If ``level`` is outside (0, 1).
 
     Source:
@@ -108,7 +113,10 @@ def benjamini_hochberg(p_values: npt.ArrayLike, *, level: float = 0.05) -> Flags
     values = np.asarray(p_values, np.float64)
     check_shapes(p_values=(values, "m"))
     if not ((values >= 0) & (values <= 1)).all():  # False for NaN
-        raise InputError("p-values must be in [0, 1]; got others. Compute them again.")
+        raise InputError(
+            f"p-values must be in [0, 1]; got values from {values.min():g} to {values.max():g}. "
+            "Compute the p-values again."
+        )
     n = len(values)
     ranks = np.arange(1, n + 1)
     is_below = np.sort(values) <= level * ranks / max(n, 1) + ROUNDING
@@ -121,14 +129,14 @@ def benjamini_yekutieli(p_values: npt.ArrayLike, *, level: float = 0.05) -> Flag
     """Return which hypotheses the procedure of Benjamini and Yekutieli rejects, ``(m,)``.
 
     The level of Benjamini and Hochberg is divided by 1 + 1/2 + ... + 1/m. The bound then holds for
-    every dependence of the p-values, such as those of different labels of the same images.
+    every dependence of the p-values, such as p-values of different labels of the same images.
 
     Args:
         p_values: p-values in [0, 1], ``(m,)``. Their number m must not depend on the images.
         level: Bound of the expected share of false rejections, in (0, 1).
 
     Raises:
-        InputError: If a p-value is outside [0, 1], or the array has another shape.
+        InputError: If a p-value is outside [0, 1], or the array does not have one axis.
         ConfigError: If ``level`` is outside (0, 1).
 
     Source:

@@ -1,4 +1,4 @@
-"""Area under the ROC curve of an uncertainty as a detector of errors."""
+"""Compute the area under the ROC curve of an uncertainty as a detector of errors."""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ def error_auroc(
 ) -> float:
     """Return the probability that an error is more uncertain than a correct decision.
 
-    Equal uncertainties count one half. The value of an uninformative uncertainty is 0.5.
+    A pair with equal uncertainties counts one half. The value of an uninformative uncertainty is
+    0.5.
 
     Args:
         uncertainty: Finite uncertainty of n decisions, ``(n,)``.

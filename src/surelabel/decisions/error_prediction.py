@@ -1,4 +1,4 @@
-"""How well an uncertainty predicts the errors of decisions."""
+"""Measure how well an uncertainty predicts the errors of decisions."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class ErrorPrediction:
         uncertainty: Uncertainty of each decision, ``(n,)``.
         auroc: Probability that an error is more uncertain than a correct decision, in [0, 1]. If
             all decisions are correct or all are wrong, the value is NaN.
-        risk_coverage: Error rate of the most certain decisions, and the area under this curve.
+        risk_coverage: Risk-coverage curve of the decisions, with the area under the curve.
         risk_at_80: Error rate if the most uncertain 20 % of the decisions are left out.
         spearman: Spearman correlation of uncertainty and accuracy over decisions, in [-1, 1], or
             NaN if one of them is constant.

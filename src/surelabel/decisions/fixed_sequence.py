@@ -1,4 +1,4 @@
-"""Fixed-sequence tests of thresholds with two starts."""
+"""Test thresholds in two fixed sequences with different starts."""
 
 import numpy as np
 
@@ -13,9 +13,9 @@ def lowest_fixed_sequence_index(
     Args:
         p_values: P-value of each of g thresholds, ``(g,)``.
         image_counts: Number of images with a predicted label at each threshold, ``(g,)``.
-        starts: Index of the first threshold of both sequences, the higher one first, ``(2,)``.
+        starts: Index of the first threshold of each sequence, the higher index first, ``(2,)``.
         level: Upper bound of the mean risk.
-        error: Upper bound of the probability that a threshold which violates the bound is valid.
+        error: Upper bound of the probability that a returned threshold violates the bound.
 
     Example:
         >>> p_values = np.array([0.9, 0.08, 0.04, 0.02])

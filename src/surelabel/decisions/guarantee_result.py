@@ -1,4 +1,4 @@
-"""Result of risk control: one threshold for all labels with a bound on its risk."""
+"""Describe the result of risk control: one threshold for all labels with a bound on its risk."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,8 +28,8 @@ class Guarantee:
         images: Number of labelled images over which the risk is averaged.
         is_reached: Whether at least one threshold satisfies the bound and, for ``at_most_wrong``,
             predicts at least 0.1 labels per image.
-        images_needed: Estimated number of labelled images, with those of the record, that would be
-            sufficient. If None, the guarantee is reached, or more images do not help.
+        images_needed: Estimated number of labelled images that would be sufficient, including the
+            images of the record. If None, the guarantee is reached, or more images do not help.
         sentence: Summary of the guarantee in words.
     """
 
@@ -53,7 +53,7 @@ class RiskDescription(NamedTuple):
     """Phrases that describe a risk in the summary of a guarantee.
 
     Attributes:
-        clause: Clause that completes a sentence which starts with "at most 10 % of".
+        clause: Clause that completes a sentence after the words "at most 10 % of".
         requirement: Noun phrase that completes "images with". The risk is a mean over these images
             only.
     """
@@ -106,8 +106,8 @@ def build_failed_guarantee_result(
         level: Upper bound of the mean risk.
         confidence: Confidence of the bound. If None, the bound holds in expectation.
         images: Number of labelled images.
-        images_needed: Estimated number of labelled images, with those of the record, that would be
-            sufficient. If None, more images do not help.
+        images_needed: Estimated number of labelled images that would be sufficient, including the
+            images of the record. If None, more images do not help.
         reason: Main clause that explains why more images do not help.
         note: Sentence in front of the suggestion, with a space at its end, or an empty text.
     """
@@ -128,7 +128,7 @@ def build_failed_guarantee_result(
 def format_guarantee_result_percent(share: float) -> str:
     """Return a fraction as a percentage with three significant digits.
 
-    A fraction below 1 has as many more digits as distinguish it from 100 %.
+    If a fraction below 1 would be rounded to 100 %, more digits are shown.
 
     Example:
         >>> [format_guarantee_result_percent(share) for share in (0.1, 0.0625, 0.999999, 1)]
@@ -140,7 +140,7 @@ def format_guarantee_result_percent(share: float) -> str:
 
 def _guarantee_result_threshold_text(threshold: float) -> str:
     """Return a phrase that describes which labels are predicted at a threshold."""
-    digits = 3 if threshold < 0.99 else 5  # 0.9997 must not become 1, where nothing is predicted
+    digits = 3 if threshold < 0.99 else 5  # 0.9997 must not be rounded to 1
     return f"labels with probability >= {threshold:.{digits}g}" if threshold > 0 else "every label"
 
 

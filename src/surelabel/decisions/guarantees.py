@@ -1,4 +1,4 @@
-"""Risk control: thresholds with a distribution-free bound on the risk of exchangeable images."""
+"""Select thresholds with a distribution-free bound on the risk of new images (risk control)."""
 
 from collections.abc import Callable
 from math import ceil, inf
@@ -24,7 +24,7 @@ from surelabel.decisions.validation_record import ValidationRecord
 WRONG = RiskDescription("the labels predicted for an image are wrong", "a predicted label")
 MISSED = RiskDescription("the positive labels of an image are missed", "a positive label")
 PRIOR_IMAGES = 10  # images with half the allowed risk, added when the sample size is estimated
-MIN_LABELS_PER_IMAGE = 0.1  # predicted labels; a threshold that predicts fewer is refused
+MIN_LABELS_PER_IMAGE = 0.1  # fewest predicted labels per image at a valid threshold
 START_SHARES = (0.4, 0.8)  # a sequence of tests starts at the threshold 1 - share * level
 
 
@@ -36,9 +36,9 @@ def at_most_wrong(
     The risk is the fraction of wrong labels among the predicted labels of an image, averaged over
     images with at least one predicted label. Two sequences of tests start at the thresholds
     1 - 0.4 · ``level`` and 1 - 0.8 · ``level``, continue with lower thresholds and end at the first
-    failed test. A higher start has a lower risk, a lower start has more images. Each sequence tests
-    at half of the error 1 - ``confidence``. The result is the lowest threshold of both sequences.
-    The second sequence tests at the whole error in two cases:
+    failed test. A higher start has a lower risk, and a lower start has more images. Each sequence
+    tests at half of the error 1 - ``confidence``. The result is the lowest threshold of both
+    sequences. The second sequence tests at the whole error in two cases:
 
     - The first sequence has reached its start.
     - The threshold has so few images with a predicted label that no test at half of the error can
@@ -52,9 +52,10 @@ def at_most_wrong(
 
     Returns:
         The guarantee with the lowest valid threshold. If no threshold is valid, or if the lowest
-        valid threshold predicts fewer than 0.1 labels per image, the guarantee is not reached, and
-        ``images_needed`` estimates how many labelled images would be sufficient. Labels per image
-        are estimated from known targets, and as many known targets are assumed for further images.
+        valid threshold predicts fewer than 0.1 labels per image, the guarantee is not reached. Then
+        ``images_needed`` estimates how many labelled images would be sufficient. The number of
+        labels per image is estimated from known targets. The estimate assumes that further images
+        have as many known targets.
 
     Raises:
         ConfigError: If ``level`` or ``confidence`` is outside (0, 1).
@@ -66,13 +67,14 @@ def at_most_wrong(
         Pharmaceutical Statistics 2, 2003: the second sequence takes over the error of the first.
 
     Differs:
-        The p-values are those of Bentkus instead of Hoeffding-Bentkus. The whole error at few
-        images is not in the sources. The bound still holds: the first sequence tests higher
-        thresholds, which have at most as many images, and none of these tests can succeed.
+        The p-values are those of Bentkus instead of Hoeffding-Bentkus. The test at the whole error
+        for few images is not in the sources. The bound still holds, because the first sequence
+        tests higher thresholds, which have at most as many images. None of the tests of the first
+        sequence can therefore succeed.
 
         Each test leaves out the images without a predicted label. If these images had a risk of 0,
-        they would hide the errors of other images. In the library MAPIE, these images have a risk
-        of 1, so no threshold is valid if many images have no predicted label.
+        they would compensate for the errors of other images. In the library MAPIE, these images
+        have a risk of 1, so no threshold is valid if many images have no predicted label.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -119,7 +121,7 @@ def _estimate_images_needed(
     """Return the threshold that needs the most images, and the number of labelled images needed.
 
     A sequence of tests must succeed from its start to a threshold with enough predicted labels. The
-    sequence that needs the fewest images counts.
+    result is that of the sequence that needs the fewest images.
 
     Args:
         record: Validation record of the recognizer on labelled images.
@@ -162,7 +164,7 @@ def at_most_missed(
 
     Returns:
         The guarantee with the highest valid threshold. If no threshold is valid, the guarantee is
-        not reached, and ``images_needed`` estimates how many labelled images would be sufficient.
+        not reached. Then ``images_needed`` estimates how many labelled images would be sufficient.
 
     Raises:
         ConfigError: If ``level`` or ``confidence`` is outside (0, 1).
@@ -220,7 +222,7 @@ def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -
 
     Differs:
         Images without a positive label are left out. The library MAPIE raises an error for an image
-        without a positive label. MAPIE requires a risk below the level; here, as in the source, the
+        without a positive label. MAPIE requires a risk below the level. Here, as in the source, the
         risk may be equal to the level.
 
     Example:

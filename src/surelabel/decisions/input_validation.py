@@ -1,4 +1,4 @@
-"""Validation of the input of thresholds, guarantees and risk-coverage curves."""
+"""Validate the input of thresholds, guarantees and risk-coverage curves."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""One threshold per label with its expected precision and recall."""
+"""Select one threshold per label, and estimate its expected precision and recall."""
 
 from dataclasses import dataclass
 
@@ -59,13 +59,13 @@ def precision_recall_at_label_thresholds(
                     / (predicted + 1 + shrinkage)
         recall    = (tp + shrinkage · expected_recall) / (support + shrinkage)
 
-    Here t is the threshold; tp, predicted and support are the observed numbers of true positives,
-    predicted labels and known positives. expected_tp is the number of true positives that the
-    calibrated probabilities predict, and expected_recall is the recall that they predict. The
-    observed counts are shrunk towards these predictions. The precision includes one additional
-    prediction with probability t. Without the additional prediction, the precision would be almost
-    constant between two observed probabilities of the label. The lift is the ratio of observed to
-    expected true positives of all labels at the threshold, at most 1.
+    Here t is the threshold. The symbols tp, predicted and support are the observed numbers of true
+    positives, predicted labels and known positives. The calibrated probabilities predict the number
+    of true positives, expected_tp, and the recall, expected_recall. The observed counts are shrunk
+    towards expected_tp and expected_recall. The precision includes one additional prediction with
+    probability t. Without the additional prediction, the precision would be almost constant between
+    two observed probabilities of the label. The lift is the ratio of observed to expected true
+    positives of all labels at the threshold, at most 1.
 
     Args:
         record: Validation record of the recognizer.

@@ -1,4 +1,4 @@
-"""Operating points: one threshold per label, selected by precision, recall, F1, cost or count.
+"""Select one threshold per label by precision, recall, F1, cost or count (operating points).
 
 Thresholds do not change the probabilities.
 """
@@ -72,8 +72,8 @@ def precision_operating_point(
             observations, >= 0.
 
     Returns:
-        The threshold of each label. The precision is an estimate; use ``at_most_wrong`` for a
-        guarantee with a stated confidence. A label does not reach the operating point if its
+        The threshold of each label. The precision is an estimate. For a guarantee with a stated
+        confidence, use ``at_most_wrong``. A label does not reach the operating point if its
         precision is too low at every threshold that a probability of the record reaches, or if it
         has no known positive.
 
@@ -112,8 +112,8 @@ def recall_operating_point(
 
     Returns:
         The threshold of each label. If a threshold below 0.0003 is needed, the threshold is 0 and
-        the label is always predicted. The recall is an estimate; use ``at_most_missed`` for a
-        guarantee with a stated confidence. A label without known positives does not reach the
+        the label is always predicted. The recall is an estimate. For a guarantee with a stated
+        confidence, use ``at_most_missed``. A label without known positives does not reach the
         operating point.
 
     Raises:
@@ -156,8 +156,8 @@ def cost_operating_point(
 
     Returns:
         One threshold for all labels. A label without known positives, or without a predicted image
-        in the record, does not reach the operating point; its threshold is not changed, because it
-        still minimizes the expected cost.
+        in the record, does not reach the operating point. The threshold of such a label is not
+        changed, because the threshold still minimizes the expected cost.
 
     Raises:
         ConfigError: If ``miss_cost`` is not a finite number above 0, or if ``shrinkage`` is
@@ -196,8 +196,8 @@ def expected_count_operating_point(
         One threshold for all labels. If the numbers of predicted labels at two thresholds are
         equally close to the number of positives, the higher threshold is returned. If no label has
         a known positive, the threshold is 1. A label without known positives, or without a
-        predicted image in the record, does not reach the operating point; its threshold is not
-        changed, because the predicted labels of all labels are counted together.
+        predicted image in the record, does not reach the operating point. The threshold of such a
+        label is not changed, because the predictions of all labels are counted together.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.

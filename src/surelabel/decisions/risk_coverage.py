@@ -1,4 +1,4 @@
-"""Risk-coverage curve: error rate of the most certain decisions or images."""
+"""Compute risk-coverage curves: the error rate of the most certain decisions or images."""
 
 from dataclasses import dataclass
 
@@ -80,7 +80,7 @@ def compute_risk_coverage(
         arXiv:1705.08500.
 
     Differs:
-        The authors reject single predictions; here all labels of an image are kept or rejected.
+        The authors reject single predictions. Here all labels of an image are kept or rejected.
 
     Example:
         >>> curve = compute_risk_coverage([[3.0, -3.0], [0.1, -3.0]], [[1, 0], [0, 0]])

@@ -1,10 +1,9 @@
-"""Accuracy in bins of increasing uncertainty, and correlations of uncertainty with accuracy."""
+"""Compute accuracy in bins of increasing uncertainty, and its correlation with uncertainty."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from surelabel.arrays import Array
 from surelabel.errors import InputError
@@ -21,7 +20,7 @@ class UncertaintyBins:
         uncertainty: Mean uncertainty of each bin, non-decreasing, ``(b,)``.
         accuracy: Mean accuracy of each bin, such as R@1, ``(b,)``.
         decisions_per_bin: Number of decisions in each bin.
-        n_left_out: Number of decisions that do not fill a bin: the most uncertain ones.
+        n_left_out: Number of the most uncertain decisions, which do not fill a bin.
     """
 
     uncertainty: Array
@@ -31,17 +30,17 @@ class UncertaintyBins:
 
     @property
     def pearson_with_index(self) -> float:
-        """Pearson correlation of accuracy and bin number, in [-1, 1], or NaN if undefined."""
+        """Return the Pearson correlation of accuracy and bin number, in [-1, 1] or NaN."""
         return pearson_correlation(np.arange(len(self.accuracy)), self.accuracy)
 
     @property
     def pearson_with_uncertainty(self) -> float:
-        """Pearson correlation of accuracy and mean uncertainty of the bins, or NaN if undefined."""
+        """Return the Pearson correlation of accuracy and mean uncertainty, or NaN if undefined."""
         return pearson_correlation(self.uncertainty, self.accuracy)
 
     @property
     def spearman(self) -> float:
-        """Spearman correlation of accuracy and bin number, in [-1, 1], or NaN if undefined."""
+        """Return the Spearman correlation of accuracy and bin number, in [-1, 1] or NaN."""
         return spearman_correlation(np.arange(len(self.accuracy)), self.accuracy)
 
 
@@ -51,8 +50,8 @@ def bin_by_uncertainty(
     """Sort decisions by uncertainty and average their accuracy in bins of equal size.
 
     Each bin has n // bins decisions. A correlation over ten bins is usually far stronger than the
-    correlation over decisions, so it does not measure how well single errors are detected: see
-    ``error_auroc``.
+    correlation over decisions, so it does not measure how well single errors are detected. To
+    measure the detection of single errors, use ``error_auroc``.
 
     Args:
         uncertainty: Finite uncertainty of n decisions, ``(n,)``. Equal values keep their order.
@@ -121,4 +120,6 @@ def spearman_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
         >>> spearman_correlation([1, 2, 3], [2, 4, 70])
         1.0
     """
+    from scipy.stats import rankdata  # slow to import
+
     return pearson_correlation(rankdata(first), rankdata(second))

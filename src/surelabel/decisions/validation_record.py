@@ -1,4 +1,4 @@
-"""Validation record: counts of correct, wrong and missed labels at many thresholds."""
+"""Count correct, wrong and missed labels at many thresholds (validation record)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -55,16 +55,16 @@ class ValidationRecord:
 
     @property
     def support(self) -> Array:
-        """Number of known positives of each label, ``(c,)``."""
+        """Return the number of known positives of each label, ``(c,)``."""
         support: Array = self.true_positives[:, 0]
         return support
 
     @property
     def predicted_labels_per_image(self) -> Array:
-        """Estimated number of predicted labels of an image at each threshold, ``(g,)``.
+        """Return the estimated number of predicted labels per image at each threshold, ``(g,)``.
 
         The number is the sum over labels of the fraction of known targets that are predicted, so
-        unknown targets do not count as not predicted. A label without a known target adds 0.
+        unknown targets do not reduce the number. A label without a known target adds 0.
         """
         known = self.predicted_positives[:, :1]
         fractions = self.predicted_positives / np.maximum(known, 1)
@@ -91,7 +91,7 @@ class ValidationRecord:
         return ValidationRecord(thresholds=self.thresholds, **sums)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all fields as arrays by name; a number becomes an array with one element."""
+        """Return all fields as arrays by name, with numbers as arrays of one element."""
         arrays = {f.name: np.atleast_1d(getattr(self, f.name)) for f in fields(self)}
         return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
@@ -199,7 +199,7 @@ def _validation_record_threshold_sums(
 
 
 def _validation_record_ratio_sum(numerator: Array, denominator: Array) -> Array:
-    """Return the sum of the ratios over images, ``(g,)``; a ratio with denominator 0 is 0."""
+    """Return the sum of the ratios over images, with 0 for a denominator of 0, ``(g,)``."""
     ratios = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
     total: Array = ratios.sum(axis=0)
     return total
@@ -243,7 +243,7 @@ def _validation_record_inconsistencies(record: ValidationRecord) -> Iterator[str
         or thresholds[-1] != 1
         or (np.diff(thresholds) <= 0).any()
     ):
-        yield "thresholds do not rise from 0 to 1"
+        yield "thresholds do not increase from 0 to 1"
     decreasing = (*per_label, images, -record.false_negative_sum)
     if any((np.diff(a) > ROUNDING).any() for a in decreasing):
         yield "more labels are predicted at a higher threshold"

@@ -1,4 +1,4 @@
-"""Evaluation of predictions and of retrieval between images and captions."""
+"""This package evaluates predictions, and retrieval between images and captions."""
 
 from surelabel.evaluation.calibration_budget import CalibrationBudget, estimate_calibration_budget
 from surelabel.evaluation.comparison_result import (

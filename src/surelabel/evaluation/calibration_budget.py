@@ -1,4 +1,4 @@
-"""Calibration budget: number of labelled images that a calibrator needs."""
+"""Estimate the number of labelled images that a calibrator needs (calibration budget)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from surelabel.shapes import check_shapes
 
 MIN_LABELLED_IMAGES = 100  # labelled images below which no estimate is possible
 SMALLEST_SIZE = 25  # smallest budget if no sizes are given
-ECE_MARGIN = 0.001  # a decrease of the ECE below this margin ...
-ECE_SHARE = 0.1  # ... or below this fraction of the lowest ECE does not justify more images
-LOG_LOSS_SHARE = 0.01  # the same for the log loss, as a fraction of the lowest log loss
+ECE_MARGIN = 0.001  # a budget is sufficient if its ECE exceeds the lowest ECE by at most 0.001
+ECE_SHARE = 0.1  # or by at most this fraction of the lowest ECE,
+LOG_LOSS_SHARE = 0.01  # and its log loss exceeds the lowest one by at most this fraction
 NOISE_FLOOR_RESAMPLES = 4  # resamples of the noise floor, in each repetition
 
 
@@ -43,21 +43,22 @@ class CalibrationBudget:
 
     @property
     def mean_ece(self) -> Array:
-        """Mean ECE over the repetitions with a defined ECE, ``(k,)``, or NaN if there are none."""
+        """Return the mean of the defined ECEs of the repetitions, or NaN without any, ``(k,)``."""
         return _calibration_budget_means(self.ece)
 
     @property
     def mean_log_loss(self) -> Array:
-        """Mean of the defined log losses of the repetitions, ``(k,)``, or NaN if there are none."""
+        """Return the mean of the defined log losses, or NaN without any, ``(k,)``."""
         return _calibration_budget_means(self.log_loss)
 
     @property
     def sufficient_size(self) -> int | None:
-        """Smallest budget after which the error decreases negligibly, or None if there is none.
+        """Return the smallest sufficient budget, or None if no budget is sufficient.
 
-        A budget is sufficient if its mean ECE exceeds the lowest mean ECE of all budgets by at most
-        0.001 or 10 %, and its mean log loss exceeds the lowest mean log loss by at most 1 %. The
-        largest budget is never returned, because it cannot be compared with a larger budget.
+        A budget is sufficient under two conditions. Its mean ECE exceeds the lowest mean ECE of all
+        budgets by at most 0.001 or 10 %. Its mean log loss exceeds the lowest mean log loss by at
+        most 1 %. The largest budget is never returned, because it cannot be compared with a larger
+        budget.
         """
         errors, losses = self.mean_ece, self.mean_log_loss
         if np.isnan(errors).all():

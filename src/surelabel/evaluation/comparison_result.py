@@ -1,4 +1,4 @@
-"""Result of a paired comparison of two sets of predictions of the same images."""
+"""This module defines the result of a paired comparison of two sets of predictions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ from surelabel.evaluation.evaluation_result import HEADLINE_METRICS
 from surelabel.metrics import ConfidenceInterval
 from surelabel.summaries import Summary, format_summary_value
 
-FALSE_DISCOVERY_RATE = 0.05  # of the labels that are marked as different
+FALSE_DISCOVERY_RATE = 0.05  # false discovery rate of labels that are marked as different
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LabelDifferences:
         second: Values of the second predictions (B), ``(c,)``.
         difference: B minus A, ``(c,)``.
         low: Lower ends of the paired 95 % bootstrap intervals of the differences, ``(c,)``.
-        high: Upper ends of the intervals, ``(c,)``.
+        high: Upper ends of the paired 95 % bootstrap intervals of the differences, ``(c,)``.
         adjusted_p_values: p-values of the differences, adjusted for the number of labels, ``(c,)``.
             The value of a label with too few positive or negative targets is NaN.
     """
@@ -50,7 +50,7 @@ class LabelDifferences:
 
     @property
     def is_different(self) -> Flags:
-        """True for labels with a difference at a false discovery rate of 5 %, ``(c,)``."""
+        """Return True for labels that differ at a false discovery rate of 5 %, ``(c,)``."""
         flags: Flags = self.adjusted_p_values <= FALSE_DISCOVERY_RATE  # False for NaN
         return flags
 
@@ -73,8 +73,8 @@ class Comparison:
         images_without_first: Number of annotated images without a prediction of A.
         images_without_second: Number of annotated images without a prediction of B.
         unannotated_images: Number of images with predictions and without annotations.
-        labels_of_first_only: Labels of A that B has not.
-        labels_of_second_only: Labels of B that A has not.
+        labels_of_first_only: Labels of A that B does not have.
+        labels_of_second_only: Labels of B that A does not have.
         unannotated_labels: Labels of A and B without a known target.
         resamples: Number of bootstrap resamples, which are the same for A and B.
         row_noun: Noun of the compared inputs: ``image``, or ``row`` of vectors.
@@ -107,11 +107,11 @@ class Comparison:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether A and B are both calibrated, so that metrics of probabilities are compared."""
+        """Return whether A and B are calibrated, so that probability metrics are compared."""
         return self.first_calibration is not None and self.second_calibration is not None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values, ready for JSON except that undefined values are NaN."""
+        """Return all values as a dictionary for JSON, in which undefined values are NaN."""
         return {
             "first": {"name": self.first, "calibration": self.first_calibration},
             "second": {"name": self.second, "calibration": self.second_calibration},

@@ -1,4 +1,4 @@
-"""Bootstrap confidence intervals of the main metrics, computed by resampling images."""
+"""Compute bootstrap confidence intervals of the main metrics by resampling images."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from surelabel.mapped_arrays import to_mapped_array
 from surelabel.metrics import PROBABILITY, RANKING, ConfidenceInterval, bootstrap_interval
 
 MAX_RESAMPLES, MIN_RESAMPLES = 200, 50
-MAX_RESAMPLED_DECISIONS = 20_000_000  # limit on all resamples, from which on there are fewer
+MAX_RESAMPLED_DECISIONS = 20_000_000  # in all resamples; larger datasets have fewer resamples
 
 
 def evaluation_confidence_intervals(

@@ -1,4 +1,4 @@
-"""Label co-occurrence: how often two labels are predicted, or positive, in the same image."""
+"""Measure how often two labels are predicted, or positive, in the same image."""
 
 from dataclasses import dataclass
 
@@ -29,12 +29,12 @@ class LabelCooccurrence:
 
     @property
     def difference(self) -> Array | None:
-        """Predicted minus positive fraction of each pair, ``(c, c)``; None if no targets exist."""
+        """Return predicted minus positive fractions, ``(c, c)``, or None without targets."""
         return None if self.positive is None else self.predicted - self.positive
 
     @property
     def mean_absolute_difference(self) -> float:
-        """Mean absolute difference over pairs of two labels, or NaN if there are no targets."""
+        """Return the mean absolute difference over pairs of two labels, or NaN without targets."""
         differences = np.array([abs(difference) for _, _, difference in self.pairs_by_difference()])
         return float(differences.mean()) if differences.size else float("nan")
 
@@ -65,8 +65,8 @@ def measure_cooccurrence(
             pair is used.
         known: True where the target is known, ``(n, c)``. A pair is counted in an image only if
             both targets are known. If None, all targets except NaN are known.
-        threshold: Minimum probability of a predicted label: one number, or one number per label,
-            ``(c,)``.
+        threshold: Minimum probability of a predicted label, as one number or as one number per
+            label, ``(c,)``.
 
     Raises:
         InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
@@ -89,7 +89,7 @@ def measure_cooccurrence(
 
 
 def _cooccurrence_shares(labels: Array, n_images: Array) -> Array:
-    """Return the fraction of images with each pair of labels; the diagonal is for each label."""
+    """Return the fraction of images with each pair of labels, or one label on the diagonal."""
     counts = labels.T @ labels
     np.fill_diagonal(counts, labels.sum(axis=0))
     return divide_or_nan(counts, n_images)

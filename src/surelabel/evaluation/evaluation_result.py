@@ -1,4 +1,4 @@
-"""Evaluation of predictions against the targets of the same images."""
+"""Evaluate predictions against the targets of the same images."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -57,10 +57,10 @@ class Evaluation:
         intervals: 95 % bootstrap confidence interval of each main metric, by metric name.
         zero_shot_baseline: Predictions of the unadapted encoder for the same images and labels. If
             None, the evaluated predictions are the baseline, or the baseline was not computed.
-        uncertainty: Errors against each kind of uncertainty that the recognizer has. If None, the
+        uncertainty: Evaluation of each kind of uncertainty of the recognizer. If None, the
             predictions are uncalibrated, or the uncertainty was not evaluated.
         validation_record: Validation record of the recognizer, from which a report computes its
-            operating points. If None, the recognizer has no such record, or it is unknown.
+            operating points. If None, the record does not exist or is unknown.
     """
 
     predictions: Predictions
@@ -81,7 +81,7 @@ class Evaluation:
     validation_record: ValidationRecord | None = None
 
     def __repr__(self) -> str:
-        """Return the main metrics with their intervals and noise floors, as far as computed."""
+        """Return the main metrics with the available intervals and noise floors."""
         return self._summary().as_text()
 
     def _repr_html_(self) -> str:
@@ -89,7 +89,7 @@ class Evaluation:
 
     @property
     def class_means(self) -> dict[str, float]:
-        """Mean over the classes with a defined value, by metric name; NaN if there are none."""
+        """Return the mean over the classes with a defined value, or NaN without any, by metric."""
         defined = {name: values[~np.isnan(values)] for name, values in self.per_class.items()}
         return {name: float(v.mean()) if v.size else np.nan for name, v in defined.items()}
 
@@ -132,9 +132,8 @@ def find_label_rows_for_evaluation(
     unlabelled = [p for p in predictions.paths if p not in row_of_path]
     if unlabelled:
         raise InputError(
-            f"All predicted images must have labels. {len(unlabelled)} of {len(predictions)} "
-            f"predicted images have no labels, such as {unlabelled[0]}. Add the labels of these "
-            "images."
+            f"All predicted images must have labels; got {len(unlabelled)} of {len(predictions)} "
+            f"images without labels, such as {unlabelled[0]}. Add the labels of these images."
         )
     return np.array([row_of_path[p] for p in predictions.paths])
 
@@ -147,9 +146,9 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Evaluate predictions against the targets of the same images.
 
-    Ranking metrics are always computed. They rank by the scores, or by the logits if the calibrator
-    changes the order of images. Probability metrics and their noise floor are computed only for
-    calibrated predictions.
+    Ranking metrics are always computed. They sort images by the scores, or by the logits if the
+    calibrator changes the order of images. Probability metrics and their noise floor are computed
+    only for calibrated predictions.
 
     Args:
         predictions: Predictions to evaluate.

@@ -1,4 +1,4 @@
-"""Example images of an evaluation, selected by the highest and the lowest loss."""
+"""Select the example images of an evaluation with the highest and the lowest loss."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Example:
 
     @property
     def heat_maps(self) -> Mapping[str, Array]:
-        """Heat maps by label, each of ``(down, across)`` regions; empty if ``regions`` is None."""
+        """Return heat maps by label, ``(down, across)``, or an empty mapping without regions."""
         return {} if self.regions is None else self.regions.maps
 
 

@@ -1,4 +1,4 @@
-"""Separation of false negatives and true negatives by score and by uncertainty."""
+"""Measure how well score and uncertainty separate false negatives from true negatives."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from surelabel.arrays import ColumnIndices, Flags
 from surelabel.decisions import error_auroc
 from surelabel.retrieval.caption_retrieval.relevant_items import RelevantItems
 
-MAX_TRUE_NEGATIVES = 1_000_000  # more true negatives are sampled
+MAX_TRUE_NEGATIVES = 1_000_000  # if there are more true negatives, they are sampled
 
 
 def false_negative_auroc(
@@ -23,8 +23,9 @@ def false_negative_auroc(
 ) -> Mapping[str, float]:
     """Return the AUROC of false negatives against true negatives.
 
-    Both are pairs of an image and a caption of another image. A false negative has a grade of at
-    least the threshold; a true negative has grade 0. Pairs with a grade between are left out.
+    False negatives and true negatives are pairs of an image and a caption of another image. A false
+    negative has a grade of at least the threshold, and a true negative has grade 0. Pairs with a
+    grade between 0 and the threshold are left out.
 
     Args:
         scores: Finite scores of n images and s captions, ``(n, s)``.
@@ -34,10 +35,11 @@ def false_negative_auroc(
         seed: Seed of the sample of true negatives, of which at most a million are compared.
 
     Returns:
-        AUROC of each quantity, as the probability that its value is higher for a false negative
-        than for a true negative: ``score``, ``margin`` (score minus the highest score of the image)
-        and, with ``variances``, ``uncertainty``. A value below 0.5 means that the quantity is lower
-        for false negatives. The value is NaN if there is no false negative or no true negative.
+        AUROC of each quantity, which is the probability that the value is higher for a false
+        negative than for a true negative. The quantities are ``score``, ``margin`` (score minus the
+        highest score of the image) and, with ``variances``, ``uncertainty``. A value below 0.5
+        means that the quantity is lower for false negatives. The value is NaN if there is no false
+        negative or no true negative.
     """
     n_captions = scores.shape[1]
     image_of_item = np.repeat(

@@ -1,4 +1,4 @@
-"""Label coverage: number of positive images of each label."""
+"""Count the positive images of each label (label coverage)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Label errors: targets that out-of-fold probabilities contradict, ranked by kind."""
+"""Find label errors: targets that contradict out-of-fold probabilities, ranked by kind."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ from surelabel.shapes import check_shapes
 
 MISSING_POSITIVE, WRONG_POSITIVE = "missing positive", "wrong positive"
 ERROR_KINDS = (MISSING_POSITIVE, WRONG_POSITIVE)
-ERROR_THRESHOLD = 0.5  # an error is more likely than a correct target
-_BINS_PER_UNIT = 50  # of log-odds, for the fit of the error rates
+ERROR_THRESHOLD = 0.5  # probability above which an error is more likely than a correct target
+_BINS_PER_UNIT = 50  # bins per unit of log-odds, for the fit of the error rates
 _STARTS = ((-3.0, -3.0), (-3.0, -8.0), (-8.0, -3.0), (-8.0, -8.0))  # log-odds of the error rates
 _BOUNDS = ((-14.0, 0.0), (-14.0, 0.0), (-2.0, 3.0), (-10.0, 10.0))
 
@@ -38,10 +38,11 @@ class LabelErrors:
 
     Attributes:
         is_positive: True where the target is positive, ``(n, c)``.
-        known: True where the target is 0 or 1, ``(n, c)``. Soft and unknown targets are no errors.
+        known: True where the target is 0 or 1, ``(n, c)``. Soft and unknown targets are never
+            errors.
         probabilities: Probability that the target is positive, ``(n, c)``.
-        error_probabilities: Probability that the target is wrong, ``(n, c)``; unknown targets
-            have 0.
+        error_probabilities: Probability that the target is wrong, or 0 if the target is unknown,
+            ``(n, c)``.
         rates: Estimated rates of errors.
     """
 
@@ -53,7 +54,7 @@ class LabelErrors:
 
     @property
     def flagged(self) -> Flags:
-        """Targets that are more likely wrong than correct, ``(n, c)``."""
+        """Return the mask of targets that are more likely wrong than correct, ``(n, c)``."""
         return self.known & (self.error_probabilities > ERROR_THRESHOLD)
 
     def ranking(self, kind: str, *, flagged_only: bool = True) -> npt.NDArray[np.int64]:
@@ -81,7 +82,7 @@ class LabelErrors:
 def find_label_errors(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> LabelErrors:
-    """Return how probable an error of each target is, from log-odds that do not depend on it.
+    """Estimate the probability that each target is wrong, from log-odds independent of the target.
 
     A label is truly positive with the probability t = sigmoid(a · logit + b). A truly positive
     target is negative at the rate m of missing positives, and a truly negative target is positive
@@ -91,9 +92,9 @@ def find_label_errors(
         P(error | target negative)  = m · t / (m · t + (1 - w) · (1 - t))
         P(error | target positive)  = w · (1 - t) / (w · (1 - t) + (1 - m) · t)
 
-    a, b, m and w maximize the likelihood of all known targets; they are shared by all labels. The
-    errors keep the order of the probabilities among positive and among negative targets; the rates
-    determine how many targets are flagged.
+    The parameters a, b, m and w maximize the likelihood of all known targets and are shared by all
+    labels. Among positive targets, and among negative targets, the order of the errors depends only
+    on the order of the log-odds. The rates determine how many targets are flagged.
 
     Args:
         logits: Finite log-odds of n images and c labels, ``(n, c)``, that do not depend on the
@@ -108,8 +109,8 @@ def find_label_errors(
             no positive or no negative target.
 
     Source:
-        Error rates of each class: Natarajan et al., Learning with Noisy Labels, NeurIPS 2013; a
-        logistic regression with such rates: Bootkrajang and Kabán, Label-Noise Robust Logistic
+        Error rates of each class: Natarajan et al., Learning with Noisy Labels, NeurIPS 2013.
+        Logistic regression with error rates: Bootkrajang and Kabán, Label-Noise Robust Logistic
         Regression and Its Applications, ECML 2012.
 
     Differs:
@@ -147,7 +148,7 @@ def find_label_errors(
 
 
 def _fit_error_rates(logits: Array, is_positive: Flags) -> tuple[ErrorRates, float, float]:
-    """Return the rates, the slope and the level with the highest likelihood of targets ``(k,)``."""
+    """Return the rates, the slope a and the intercept b with the highest likelihood."""
     bins, index = np.unique(np.round(logits * _BINS_PER_UNIT), return_inverse=True)
     values, n_all = bins / _BINS_PER_UNIT, np.bincount(index)
     n_positive = np.bincount(index, is_positive)

@@ -1,4 +1,4 @@
-"""Errors of labels and of images against their uncertainty: what abstaining from doubt gains."""
+"""Measure how the error rate decreases if uncertain labels or images are left out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ from surelabel.metrics.resampling.bootstrap import (
 )
 from surelabel.records import Predictions
 
-THRESHOLD = 0.5  # probability from which on a label is accepted
+THRESHOLD = 0.5  # lowest probability of an accepted label
 MAX_DOUBTFUL_EXAMPLES = 6
 MIN_LABELS_PER_BIN = 10
 MAX_RESAMPLES, MIN_RESAMPLES = 200, 50
-MAX_RESAMPLED_DECISIONS = 5_000_000  # limit on all resamples, from which on there are fewer
+MAX_RESAMPLED_DECISIONS = 5_000_000  # in all resamples; larger datasets have fewer resamples
 STATISTICS: dict[str, Callable[[RiskCoverageCurve], float]] = {
     "area": lambda curve: curve.area,
     "risk_at_80": lambda curve: curve.risk_at(RISK_COVERAGE),
@@ -128,9 +128,9 @@ def image_decisions(
 ) -> SelectiveDecisions:
     """Return the images with a known target, each with its mean uncertainty and its error rate.
 
-    The uncertainty of an image is the mean over its known labels. For ``match_variance``, which
-    compares accepted labels only, it is the mean over the labels with a probability of 0.5 or more;
-    images without such a label come last.
+    The uncertainty of an image is the mean over its known labels. ``match_variance`` compares
+    accepted labels only, so the mean is over the labels with a probability of 0.5 or more. Images
+    without such a label are the most uncertain.
 
     Args:
         probabilities: Probabilities of n images and c labels, ``(n, c)``.
@@ -195,12 +195,12 @@ def selective_risk_gain(
 
     Args:
         first: Decisions of one uncertainty or recognizer.
-        second: Decisions of another one for the same images.
-        seed: Seed of the resamples, which are the same for both.
+        second: Decisions of another uncertainty or recognizer for the same images.
+        seed: Seed of the resamples, which are the same for ``first`` and ``second``.
 
     Returns:
-        Intervals of ``area`` and ``risk_at_80`` of ``second`` minus those of ``first``: above 0 if
-        ``first`` predicts its errors better.
+        Intervals of the differences in ``area`` and ``risk_at_80``, second minus first. A
+        difference above 0 means that ``first`` predicts its errors better.
 
     Raises:
         InputError: If there is no decision, or a value is not finite.

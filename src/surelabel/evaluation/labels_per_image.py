@@ -1,4 +1,4 @@
-"""Number of labels per image: expected, predicted and positive."""
+"""Count the expected, predicted and positive labels of each image."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class LabelCounts:
 
     @property
     def means(self) -> dict[str, float]:
-        """Mean number of expected, predicted and (if targets exist) positive labels per image."""
+        """Return the mean number of expected, predicted and positive labels per image."""
         counts = {
             "expected": self.expected,
             "predicted": self.predicted,
@@ -42,7 +42,7 @@ class LabelCounts:
 
     @property
     def excess(self) -> float:
-        """Relative excess of predicted over positive labels; -0.2 means 20 % too few labels.
+        """Return the relative excess of predicted over positive labels: -0.2 means 20 % too few.
 
         The excess is NaN if there are no positive labels or no targets.
         """
@@ -52,7 +52,7 @@ class LabelCounts:
 
     @property
     def histograms(self) -> dict[str, Counts]:
-        """Number of images with 0, 1, 2 … labels, ``(k,)``, for predicted and positive labels."""
+        """Return the number of images with 0, 1, 2 … predicted and positive labels, ``(k,)``."""
         counts = {"predicted": self.predicted, "positive": self.positive}
         rounded = {k: np.rint(c).astype(np.int64) for k, c in counts.items() if c is not None}
         length = 1 + max(int(c.max()) for c in rounded.values())
@@ -77,8 +77,8 @@ def count_labels_per_image(
             labels are not counted.
         known: True where the target is known, ``(n, c)``. Labels with an unknown target are left
             out. If None, all targets except NaN are known.
-        threshold: Minimum probability of a predicted label: one number, or one number per label,
-            ``(c,)``.
+        threshold: Minimum probability of a predicted label, as one number or as one number per
+            label, ``(c,)``.
 
     Raises:
         InputError: If the shapes differ, if there is no image, or if a value is NaN or outside

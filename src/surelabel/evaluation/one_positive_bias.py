@@ -1,4 +1,4 @@
-"""One-positive bias: the main object is recognized more often than other objects of the image."""
+"""Measure the one-positive bias: a higher recall of main objects than of other objects."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class OnePositiveBias:
 
     @property
     def recall_gap(self) -> float:
-        """Recall of main objects minus recall of other labels."""
+        """Return the recall of main objects minus the recall of other labels."""
         return self.main_recall - self.other_recall
 
 

@@ -1,4 +1,4 @@
-"""Paired comparison of two evaluations of the same images and captions."""
+"""Compare two evaluations of the same images and captions, with paired intervals."""
 
 import numpy as np
 

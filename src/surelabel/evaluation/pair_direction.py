@@ -1,4 +1,4 @@
-"""Metrics of one direction of retrieval: from images to captions, or from captions to images."""
+"""Compute the metrics of retrieval from images to captions, or from captions to images."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class PairDirection:
     """Retrieval metrics of one direction.
 
     A query is left out if it has no own item, such as an image without a caption. Metrics with the
-    prefix ``relevant_`` count all relevant items; the others count own items only.
+    prefix ``relevant_`` count all relevant items, and other metrics count own items only.
 
     Attributes:
         queries: Row of each evaluated query, ``(q,)``.
@@ -63,8 +63,8 @@ class PairDirection:
             first item is correct if it is an own item.
         ranking_uncertainty: Correlations of the mean uncertainty of the first items with the
             average precision at R of all relevant items, by quantity.
-        false_negatives: Relevant items that are not own items, and how many are ranked as
-            irrelevant. If only own items are relevant, the value is None.
+        false_negatives: Number of relevant items that are not own items, and the number of these
+            items that are ranked as irrelevant. If only own items are relevant, the value is None.
         intervals: 95 % bootstrap interval over images by metric.
     """
 
@@ -83,7 +83,7 @@ class PairDirection:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Mean over queries by metric; of ranks, the median. All are NaN without a query."""
+        """Return the mean over queries by metric, the median for ranks, or NaN without queries."""
         return {
             name: float(np.median(values) if name.endswith("median_rank") else values.mean())
             if len(values)
@@ -93,7 +93,7 @@ class PairDirection:
 
     @property
     def recalls(self) -> dict[int, float]:
-        """Recall of own items by k, in [0, 1]."""
+        """Return the recall of own items by k, in [0, 1]."""
         metrics = self.metrics
         return {k: metrics[f"recall_at_{k}"] for k in RECALL_CUTOFFS}
 
@@ -211,7 +211,7 @@ def _uncertainties_of_top_items(
     queries: ColumnIndices,
     top_items: ColumnIndices,
 ) -> dict[str, Array]:
-    """Return each quantity that may predict errors, of the highest-ranked items, ``(q, k)``."""
+    """Return the quantities that may predict errors for the highest-ranked items, ``(q, k)``."""
     rows = queries[:, None]
     top_scores = scores[rows, top_items].astype(np.float64)
     quantities = {MINUS_SCORE: -top_scores}

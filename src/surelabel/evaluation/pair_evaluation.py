@@ -1,4 +1,4 @@
-"""Evaluation of retrieval between images and captions, from scores and uncertainties of pairs."""
+"""Evaluate retrieval between images and captions by scores and uncertainties of pairs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ IMAGE_TO_CAPTION, CAPTION_TO_IMAGE = "image_to_caption", "caption_to_image"
 
 @dataclass(frozen=True)
 class PairEvaluation:
-    """Retrieval metrics of images and captions, and what the uncertainty of a pair predicts.
+    """Retrieval metrics of images and captions, and metrics of the uncertainty of pairs.
 
     Attributes:
         n_images: Number of images n.
@@ -61,11 +61,11 @@ class PairEvaluation:
 
     @property
     def rsum(self) -> float:
-        """Sum of the recalls of own items at 1, 5 and 10, of both directions, in percent."""
+        """Return the sum of the recalls of own items at 1, 5 and 10, in both directions, in %."""
         return 100 * sum(sum(d.recalls.values()) for d in self.directions.values())
 
     def as_dict(self) -> dict[str, object]:
-        """Return all metrics, ready for JSON except that undefined values are NaN."""
+        """Return all metrics as a dictionary for JSON, in which undefined values are NaN."""
         summary: dict[str, object] = {
             "images": self.n_images,
             "captions": self.n_captions,
@@ -116,8 +116,8 @@ def evaluate_pair_scores(
 
     Each image ranks all captions, and each caption ranks all images. Items with equal scores are
     ranked by row. Own captions of an image are always relevant. With graded relevance, all pairs
-    with a sufficient grade are relevant as well, and the metrics of these have the prefix
-    ``relevant_``.
+    with a sufficient grade are relevant as well, and the metrics of all relevant pairs have the
+    prefix ``relevant_``.
 
     Args:
         scores: Finite scores of n images and s captions, ``(n, s)``, higher for better matches.
@@ -141,7 +141,8 @@ def evaluate_pair_scores(
 
     Source:
         Metrics: Chun et al., ECCV Caption, ECCV 2022. Uncertainty against accuracy: Chun, PCME++,
-        ICLR 2024, and VACSR, arXiv:2605.30968, section 4.4. The nulls are ours.
+        ICLR 2024, and VACSR, arXiv:2605.30968, section 4.4. The null predictors (minus score and
+        minus margin) are ours.
 
     Example:
         >>> pairs = Pairs(["a.jpg", "b.jpg"], ["a dog", "a cat"], [0, 1])
@@ -197,7 +198,7 @@ def evaluate_pair_directions(
         threshold: Lowest grade of a relevant pair, in (0, 1].
 
     Raises:
-        InputError: For the reasons of :func:`evaluate_pair_scores`.
+        InputError: Under the conditions of :func:`evaluate_pair_scores`.
     """
     n_images = _image_count(pairs)
     limit = None if relevance is None else threshold

@@ -1,4 +1,4 @@
-"""Bootstrap intervals of retrieval metrics, computed by resampling images with their captions."""
+"""Compute bootstrap intervals of retrieval metrics by resampling images with their captions."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,9 +14,9 @@ from surelabel.metrics.resampling.bootstrap import (
 )
 
 MAX_RESAMPLES, MIN_RESAMPLES = 200, 50
-MAX_RESAMPLED_QUERIES = 2_000_000  # limit on all resamples, from which on there are fewer
+MAX_RESAMPLED_QUERIES = 2_000_000  # queries in all resamples; larger datasets have fewer resamples
 
-QueryStatistic = Callable[[Array], float]  # of the weights of the queries
+QueryStatistic = Callable[[Array], float]  # function of the weights of the queries
 
 
 def pair_direction_intervals(
@@ -30,9 +30,10 @@ def pair_direction_intervals(
         seed: Seed of the resamples.
 
     Returns:
-        Interval of each mean over queries, of ``auroc_of_QUANTITY`` for each quantity that may
-        predict errors, and of ``auroc_gain_over_QUANTITY``: the AUROC of the uncertainty minus that
-        of another quantity on the same resamples. Median ranks have no interval.
+        Interval of each mean over queries, and of ``auroc_of_QUANTITY`` for each quantity that may
+        predict errors. ``auroc_gain_over_QUANTITY`` has the interval of the AUROC of the
+        uncertainty minus the AUROC of another quantity on the same resamples. Median ranks have no
+        interval.
     """
     statistics = _mean_statistics(direction.values)
     quantities = list(direction.error_predictions)
@@ -84,12 +85,13 @@ def image_bootstrap_intervals(
 ) -> dict[str, ConfidenceInterval]:
     """Compute the bootstrap interval of each statistic by resampling images.
 
-    The captions of an image are dependent, so they are resampled together with their image. The
-    images and captions that are ranked stay the same; only the queries are resampled. There are 200
-    resamples, and fewer, at least 50, for more than 10,000 queries.
+    The captions of an image are dependent, so they are resampled together with their image. Only
+    the queries are resampled, not the ranked images and captions. There are 200 resamples. For more
+    than 10,000 queries, there are fewer resamples, but at least 50.
 
     Args:
-        statistics: Functions of the weights of the queries, ``(q,)``: how often each query occurs.
+        statistics: Functions of the weights of the queries, ``(q,)``. A weight is the number of
+            times that a query occurs in a resample.
         image_of_query: Row of the image of each query, ``(q,)``.
         n_images: Number of images.
         seed: Seed of the resamples. Equal seeds resample the same images.

@@ -1,10 +1,9 @@
-"""Paired bootstrap comparison of two sets of predictions of the same annotated images."""
+"""Compare two sets of predictions of the same annotated images by a paired bootstrap."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtr
-from scipy.stats import false_discovery_control
 
 from surelabel.arrays import Array, ColumnIndices, Flags
 from surelabel.evaluation.comparison_result import Comparison, LabelDifferences, MetricDifference
@@ -26,8 +25,8 @@ from surelabel.progress import Progress
 from surelabel.records import LabelledImages, Predictions
 
 MAX_RESAMPLES, MIN_RESAMPLES = 1000, 100
-MAX_RESAMPLED_DECISIONS = 20_000_000  # limit on all resamples, from which on there are fewer
-MIN_TARGETS = 5  # positive and negative targets of a label, for a p-value
+MAX_RESAMPLED_DECISIONS = 20_000_000  # in all resamples; larger datasets have fewer resamples
+MIN_TARGETS = 5  # fewest positive and fewest negative targets of a label with a p-value
 LABEL_METRICS = ("average_precision", "log_loss", "brier")
 
 
@@ -45,9 +44,9 @@ def compare_predictions(
 ) -> Comparison:
     """Compare the metrics of two sets of predictions of the same images, with paired intervals.
 
-    Both are evaluated on the same resamples of the images, so that the interval of a difference is
-    usually much narrower than two separate intervals suggest. If one of the predictions is
-    uncalibrated, only ranking metrics are compared.
+    Both sets of predictions are evaluated on the same resamples of the images, so that the interval
+    of a difference is usually much narrower than two separate intervals suggest. If one set of
+    predictions is uncalibrated, only ranking metrics are compared.
 
         p = 2 · Φ(-|difference| / s)
 
@@ -63,8 +62,8 @@ def compare_predictions(
         first_names: Labels of A with aliases, as in ``sofa|couch``. If None, the labels have no
             aliases.
         second_names: Labels of B with aliases.
-        resamples: Number of resamples, >= 2. If None, 1,000, and fewer, at least 100, for more than
-            20,000 pairs of image and label.
+        resamples: Number of resamples, >= 2. If None, there are 1,000 resamples. For more than
+            20,000 pairs of image and label, there are fewer resamples, but at least 100.
         seed: Seed of the resamples.
         progress: Function called with the number of finished resamples and their total number.
 
@@ -151,7 +150,7 @@ def _values_and_differences(
 ) -> tuple[Array, Array]:
     """Return the values of A and B, ``(2, v)``, and B − A on each resample, ``(r, v)``.
 
-    The v values are the pooled metrics, then the metrics of each label.
+    The v values are the pooled metrics, followed by the metrics of each label.
     """
     targets, known = shared.targets, shared.known
     sides = [
@@ -196,7 +195,7 @@ def _metric_values(
     pooled: Sequence[str],
     per_label: Sequence[str],
 ) -> Array:
-    """Return the pooled metrics, then the metrics of each label."""
+    """Return the pooled metrics, followed by the metrics of each label."""
     arrays = {
         name: RANKING_PER_CLASS[name](ranking, targets, known)
         if name in RANKING_PER_CLASS
@@ -205,7 +204,7 @@ def _metric_values(
     }
     numbers = []
     for name in pooled:
-        if name == "mean_average_precision":  # the mean of what is computed for each label
+        if name == "mean_average_precision":  # mean of the average precision of each label
             numbers.append(mean_ignoring_nan(arrays["average_precision"]))
         elif name in RANKING:
             numbers.append(RANKING[name](ranking, targets, known))
@@ -232,15 +231,15 @@ def _label_differences(
 
 
 def bootstrap_p_values(difference: Array, resampled: Array) -> Array:
-    """Return the two-sided p-values of differences by their standard deviations over resamples.
+    """Return two-sided p-values of differences, from their standard deviations over resamples.
 
     Args:
         difference: Differences on the original images, ``(c,)``.
         resampled: Differences on each of r resamples, NaN if undefined, ``(r, c)``.
 
     Returns:
-        p-values, ``(c,)``. If a difference is 0 on all resamples, its p-value is 1; if it is
-        undefined, NaN.
+        p-values, ``(c,)``. If a difference is 0 on all resamples, the p-value is 1. If a difference
+        is undefined, the p-value is NaN.
 
     Source:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993: the normal interval.
@@ -270,6 +269,8 @@ def adjusted_p_values(p_values: Array) -> Array:
         >>> adjusted_p_values(np.array([0.01, np.nan, 0.5])).tolist()
         [0.02, nan, 0.5]
     """
+    from scipy.stats import false_discovery_control  # slow to import
+
     adjusted = np.full(len(p_values), np.nan)
     is_tested = ~np.isnan(p_values)
     if is_tested.any():

@@ -1,4 +1,4 @@
-"""Ranking metrics of candidate labels, and the metrics of a perfect ranking."""
+"""Compute ranking metrics of candidate labels, and the metrics of a perfect ranking."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Correlation of the mean uncertainty of the first items with the quality of a ranking."""
+"""Correlate the mean uncertainty of the first items with the quality of a ranking."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Values by which ranking metrics sort images and labels."""
+"""Compute the values by which ranking metrics sort images and labels."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,11 @@ LOGIT_TOLERANCE = 1e-5  # smaller decreases of a float32 logit are rounding erro
 
 
 def prediction_ranking_values(predictions: Predictions) -> Array:
-    """Return values whose order is that of the predictions, ``(n, c)``.
+    """Return values with the order of the predictions, ``(n, c)``.
 
-    If the logits of each label are a non-decreasing function of its scores, these are the scores.
-    This holds without a calibrator, and for calibrators that keep the order. Otherwise, the values
-    are the ranks of the logits; scores break ties.
+    If the logits of each label are a non-decreasing function of the scores of the label, the values
+    are the scores. This condition holds without a calibrator, and for calibrators that preserve the
+    order. Otherwise, the values are the ranks of the logits, with ties broken by the scores.
 
     Args:
         predictions: Predictions of n images and c labels.

@@ -1,4 +1,4 @@
-"""Metrics of retrieval with the relevant items of a published file, such as ECCV Caption."""
+"""Compute retrieval metrics with the relevant items of a file, such as ECCV Caption."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ class RelevanceFileMetrics:
         name: Name of the file.
         direction: ``image_to_caption`` or ``caption_to_image``.
         n_queries: Number of queries with a relevant item in the pairs.
-        n_unmatched_queries: Number of queries of the file that are not used.
+        n_unmatched_queries: Number of queries of the file without a relevant item in the pairs.
         metrics: ``recall_at_1``, ``recall_at_5``, ``recall_at_10``, ``r_precision`` and
             ``map_at_r``, in [0, 1].
     """
@@ -49,10 +49,11 @@ def evaluate_relevance_file(
     pairs: Pairs,
     relevant_ids: Mapping[int, Sequence[int]],
 ) -> RelevanceFileMetrics:
-    """Return the metrics of the queries of a relevance file, whose direction is detected.
+    """Detect the direction of a relevance file, and return the metrics of its queries.
 
-    The queries are images if more pairs of the file are an image id and a caption id than the
-    reverse. If as many are, the name of the file must contain the direction.
+    A pair of the file consists of the id of a query and the id of a relevant item. The queries are
+    images if more pairs are valid with images as queries than with captions as queries. If both
+    numbers are equal, the name of the file must contain the direction.
 
     Args:
         name: Name of the file.
@@ -106,7 +107,7 @@ def _has_image_queries(name: str, pairs: Pairs, relevant_ids: Mapping[int, Seque
         return n_to_captions > n_to_images
     if ("image_to_caption" in name) == ("caption_to_image" in name):
         raise InputError(
-            f"{name}: the queries are ids of images or of captions; the ids of the file allow "
+            f"{name}: all queries must be images, or all must be captions; got ids that allow "
             f"both directions, for {format_count(n_to_images, 'pair')} each. Add image_to_caption "
             "or caption_to_image to the name of the file."
         )

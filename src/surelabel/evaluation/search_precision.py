@@ -1,4 +1,4 @@
-"""Evaluation of a search on annotated images."""
+"""Evaluate a search on annotated images."""
 
 from dataclasses import dataclass
 
@@ -38,12 +38,12 @@ class SearchEvaluation:
 
     @property
     def precision(self) -> float:
-        """Fraction of relevant images among the hits, or NaN if there is no hit."""
+        """Return the fraction of relevant images among the hits, or NaN if there is no hit."""
         return float(np.mean(self.is_relevant)) if self.is_relevant else np.nan
 
     @property
     def prevalence(self) -> float:
-        """Fraction of relevant images, which is the expected precision of a random ranking."""
+        """Return the fraction of relevant images: the expected precision of a random ranking."""
         return self.relevant_images / self.images if self.images else np.nan
 
 

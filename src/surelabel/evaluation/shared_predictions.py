@@ -1,4 +1,4 @@
-"""Images and labels that two sets of predictions and the annotations have in common."""
+"""Select the images and labels that two sets of predictions and the annotations share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class SharedPredictions:
         unannotated_images: Number of images with predictions and without annotations.
         labels_of_first_only: Labels that only ``first`` has.
         labels_of_second_only: Labels that only ``second`` has.
-        unannotated_labels: Labels of both without a known target.
+        unannotated_labels: Labels of ``first`` and ``second`` without a known target.
     """
 
     first: Predictions
@@ -56,8 +56,8 @@ def select_shared_predictions(
 ) -> SharedPredictions:
     """Return the predictions of the images and labels that two predictions and a dataset share.
 
-    Images are compared by their absolute paths, and labels by their spellings, which may be those
-    of the dataset.
+    Images are compared by their absolute paths, and labels by their spellings, including the
+    spellings of the dataset.
 
     Args:
         first: First predictions.
@@ -150,7 +150,7 @@ def _spellings_of_labels(names: Sequence[str], annotated: Sequence[str]) -> list
 
 
 def _rows_of_paths(paths: Sequence[str]) -> dict[ImageOccurrence, int]:
-    """Return the row of each image; a repeated path is a further image."""
+    """Return the row of each image, where a repeated path counts as another image."""
     row_of: dict[ImageOccurrence, int] = {}
     count: dict[str, int] = {}
     for row, path in enumerate(paths):

@@ -1,4 +1,4 @@
-"""Metrics of the uncalibrated logits, to measure the effect of the calibrator."""
+"""Compute metrics of the uncalibrated logits, to measure the effect of the calibrator."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class UncalibratedMetrics:
 
     @property
     def probabilities(self) -> Array:
-        """Sigmoid of the uncalibrated logits, ``(n, c)``."""
+        """Return the sigmoid of the uncalibrated logits, ``(n, c)``."""
         probabilities: Array = expit(self.logits)
         return probabilities
 

@@ -1,4 +1,4 @@
-"""Evaluation of seen and unseen labels: zero-shot and generalized zero-shot recognition."""
+"""Evaluate zero-shot and generalized zero-shot recognition of seen and unseen labels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,10 +87,10 @@ def evaluate_unseen_classes(
 
     Differs:
         If several labels are tied at rank 3 or 5, each of them is counted as an equal fraction of a
-        prediction. Mean average precision is computed twice. As in the source, classes without
-        positives have the value 0; in addition, the mean without these classes is computed. Class
+        prediction. Mean average precision is computed twice. The first mean includes classes
+        without positives as 0, as in the source, and the second mean excludes these classes. Class
         means of precision and recall at k are also computed twice. ``zsl`` leaves out images
-        without a positive unseen label; ``zsl_all_images`` includes them.
+        without a positive unseen label, and ``zsl_all_images`` includes these images.
 
     Example:
         >>> scores = [[0.9, 0.2, 0.8, 0.1, 0.3], [0.7, 0.6, 0.5, 0.4, 0.3]]

@@ -24,7 +24,7 @@ from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
-from surelabel.features.resized_pixels import PixelArray, normalize_resized, resize_for_encoder
+from surelabel.features.resized_pixels import ResizedPixels, normalize_resized, resize_for_encoder
 from surelabel.progress import Progress
 from surelabel.records import Features, SkippedImage
 
@@ -128,7 +128,7 @@ class _LoadedImage:
 
     row: int
     key: str
-    pixels: PixelArray | None
+    pixels: ResizedPixels | None
     reason: str
     seconds: float
 
@@ -249,7 +249,7 @@ class _ImageFeatureCollector:
             encoder_passes=np.ones(len(rows), dtype=np.int64),
         )
 
-    def _pixels_to_encode(self, loaded: Sequence[_LoadedImage]) -> dict[str, PixelArray]:
+    def _pixels_to_encode(self, loaded: Sequence[_LoadedImage]) -> dict[str, ResizedPixels]:
         """Return the pixels of uncached images, without images that were returned before."""
         pixels = {
             image.key: image.pixels
@@ -260,7 +260,7 @@ class _ImageFeatureCollector:
         return pixels
 
     def _encode_pixels(
-        self, pixels: Mapping[str, PixelArray]
+        self, pixels: Mapping[str, ResizedPixels]
     ) -> tuple[dict[str, Float16Array], float]:
         """Return the packed features of one batch by key, and the time in seconds."""
         if not pixels:

@@ -12,10 +12,10 @@ from torch import Tensor
 from surelabel.encoders import Encoder
 from surelabel.encoders.image_inputs.preprocessing import ImagePreprocessor
 
-PixelArray = npt.NDArray[np.generic]  # uint8 or float32
+ResizedPixels = npt.NDArray[np.generic]  # uint8 or float32
 
 
-def resize_for_encoder(encoder: Encoder, image: Image.Image) -> PixelArray:
+def resize_for_encoder(encoder: Encoder, image: Image.Image) -> ResizedPixels:
     """Return the pixels of an image for :func:`normalize_resized`.
 
     Args:
@@ -32,7 +32,7 @@ def resize_for_encoder(encoder: Encoder, image: Image.Image) -> PixelArray:
     return pixels
 
 
-def normalize_resized(encoder: Encoder, pixels: PixelArray) -> Tensor:
+def normalize_resized(encoder: Encoder, pixels: ResizedPixels) -> Tensor:
     """Return the input of the encoder for images that :func:`resize_for_encoder` resized.
 
     The result is equal to the output of ``encoder.preprocess`` for each image.

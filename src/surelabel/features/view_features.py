@@ -28,7 +28,7 @@ from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
 from surelabel.features.feature_packing import pack_features
 from surelabel.features.image_features import image_feature_worker_count
-from surelabel.features.resized_pixels import PixelArray, normalize_resized, resize_for_encoder
+from surelabel.features.resized_pixels import ResizedPixels, normalize_resized, resize_for_encoder
 from surelabel.progress import Progress
 from surelabel.views import Box, ViewLayout, crop_and_resize_box
 
@@ -165,7 +165,7 @@ class _ViewMessage:
     """Consecutive views of an image; if the image is unreadable, ``pixels`` is None."""
 
     key: str
-    pixels: PixelArray | None
+    pixels: ResizedPixels | None
     is_last: bool
     reason: str
     seconds: float
@@ -199,7 +199,7 @@ class _ViewLoader:
             yield _ViewMessage(key, np.stack(views), is_last, "", seconds)
             start = time.perf_counter()
 
-    def _resize_view(self, image: Image.Image, box: Box) -> PixelArray:
+    def _resize_view(self, image: Image.Image, box: Box) -> ResizedPixels:
         view = crop_and_resize_box(image, box, size=(self._across, self._down))
         return resize_for_encoder(self._encoder, view)
 

@@ -1,4 +1,4 @@
-"""Metrics, each called as ``NAME(values, targets, known=None, *, settings)``.
+"""This package defines metrics, called as ``NAME(values, targets, known=None, *, settings)``.
 
 The argument ``values`` contains scores for ranking metrics and probabilities for the other metrics.
 

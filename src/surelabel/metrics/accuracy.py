@@ -1,4 +1,4 @@
-"""Accuracy at a probability threshold."""
+"""Compute the accuracy at a probability threshold."""
 
 import numpy.typing as npt
 

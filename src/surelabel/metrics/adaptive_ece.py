@@ -1,4 +1,4 @@
-"""Adaptive calibration error: expected calibration error with bins of about equal counts."""
+"""Compute the adaptive expected calibration error, with bins of about equal counts."""
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ def adaptive_ece(
     Differs:
         Equal probabilities are in the same bin. If code sorts the probabilities and splits ties
         between bins, the result depends on the order of the rows. Here each bin is weighted by its
-        number of known targets; in the paper, all bins have equal weight.
+        number of known targets. In the paper, all bins have equal weight.
 
     Example:
         >>> round(adaptive_ece([[0.1, 0.2, 0.7, 0.8]], [[0, 0, 0, 1]], bins=2), 4)
@@ -87,7 +87,7 @@ def adaptive_ece_per_class(
 
 
 def _adaptive_ece_of_known_targets(p: Array, y: Array, bins: int) -> float:
-    """Return the calibration error of m known targets, or NaN if m = 0; inputs ``(m,)``."""
+    """Return the calibration error of m known targets, ``(m,)``, or NaN if m = 0."""
     if not p.size:
         return float("nan")
     excess = np.bincount(assign_equal_mass_bins(p, bins), p - y, minlength=bins)

@@ -1,4 +1,4 @@
-"""Average precision of all labels, of each class and of each image.
+"""Compute the average precision of all labels, of each class and of each image.
 
 The precision at a positive label is the fraction of positives among all labels with an equal or
 higher score. Average precision is the mean of this precision over all positive labels, which equals

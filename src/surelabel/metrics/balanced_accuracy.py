@@ -1,4 +1,4 @@
-"""Balanced accuracy at a probability threshold: positives and negatives have equal weight."""
+"""Compute the balanced accuracy, in which positives and negatives have equal weight."""
 
 import numpy.typing as npt
 

@@ -1,4 +1,4 @@
-"""Brier score: mean squared error of probabilities."""
+"""Compute the Brier score, which is the mean squared error of probabilities."""
 
 import numpy.typing as npt
 

@@ -1,4 +1,4 @@
-"""Brier skill score: improvement of the Brier score over predicting the class prevalence."""
+"""Compute the improvement of the Brier score over predicting the class prevalence."""
 
 import numpy.typing as npt
 

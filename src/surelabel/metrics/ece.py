@@ -1,4 +1,4 @@
-"""Expected calibration error (ECE).
+"""Compute the expected calibration error (ECE).
 
 Even for a calibrated model, the ECE of a finite sample is almost always above 0. Report the ECE
 together with ``noise_floor`` and with ``brier_skill`` or ``log_loss``. A model that predicts only
@@ -35,7 +35,7 @@ def ece(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
 
     Returns:
         Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
@@ -47,11 +47,11 @@ def ece(
 
     Source:
         Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian
-        Binning, AAAI 2015; the accuracy of a bin is its fraction of positives.
+        Binning, AAAI 2015. The accuracy of a bin is its fraction of positives.
 
     Differs:
-        A probability of exactly 1 belongs to the last bin; torchmetrics adds a separate
-        bin for this probability.
+        A probability of exactly 1 belongs to the last bin. In torchmetrics, there is a
+        separate bin for this probability.
 
     Example:
         >>> round(ece([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)

@@ -1,4 +1,4 @@
-"""Expected calibration error of the labels above a small probability."""
+"""Compute the expected calibration error of the labels above a small probability."""
 
 import numpy.typing as npt
 
@@ -24,7 +24,7 @@ def ece_of_candidates(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
         threshold: Smallest probability of a candidate, in [0, 1].
 
     Returns:

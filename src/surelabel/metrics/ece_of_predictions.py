@@ -1,8 +1,8 @@
-"""Expected calibration error of binary predictions, with confidence max(p, 1 - p) at probability p.
+"""Compute the expected calibration error of binary predictions.
 
 In the other calibration metrics, the confidence is the probability of the label and the accuracy is
 the fraction of positives. In ``ece_of_predictions``, the confidence is the probability of the
-prediction, at least 0.5, and the accuracy is the fraction of correct predictions.
+prediction, max(p, 1 - p) at probability p, and the accuracy is the fraction of correct predictions.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def ece_of_predictions(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1. Bins below 0.5
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1. Bins below 0.5
             stay empty.
 
     Returns:

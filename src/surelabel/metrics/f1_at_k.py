@@ -1,4 +1,4 @@
-"""F1 score of the k highest-scored labels of each image."""
+"""Compute the F1 score of the k highest-scored labels of each image."""
 
 import numpy.typing as npt
 

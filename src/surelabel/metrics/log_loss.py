@@ -1,4 +1,4 @@
-"""Log loss (binary cross-entropy) in nats, of probabilities or of logits."""
+"""Compute the log loss (binary cross-entropy) of probabilities or of logits, in nats."""
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,7 @@ def log_loss_per_class(
 def log_loss_of_logits(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> float:
-    """Return the log loss of logits; the result is exact even if the sigmoid rounds to 0 or 1.
+    """Return the log loss of logits, which is exact even if the sigmoid rounds to 0 or 1.
 
         L = mean of  log(1 + exp(z)) - y · z
 

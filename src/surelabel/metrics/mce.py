@@ -1,4 +1,4 @@
-"""Maximum calibration error (MCE)."""
+"""Compute the maximum calibration error (MCE)."""
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ def mce(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
         min_count: Smallest number of known targets in a bin, >= 1. Bins with fewer known targets
             are left out.
 

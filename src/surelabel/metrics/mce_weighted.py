@@ -1,4 +1,4 @@
-"""Largest term of the expected calibration error."""
+"""Compute the largest term of the expected calibration error."""
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ def mce_weighted(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
 
     Returns:
         Largest term in [0, 1], where 0 is best. If no target is known, the value is NaN.

@@ -1,4 +1,4 @@
-"""Mean average precision (mAP) over classes."""
+"""Compute the mean average precision (mAP) over classes."""
 
 import numpy.typing as npt
 

@@ -1,4 +1,4 @@
-"""Mean average precision (mAP) over images."""
+"""Compute the mean average precision (mAP) over images."""
 
 import numpy.typing as npt
 

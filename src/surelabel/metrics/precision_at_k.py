@@ -1,4 +1,4 @@
-"""Precision of the k highest-scored labels of each image."""
+"""Compute the precision of the k highest-scored labels of each image."""
 
 import numpy.typing as npt
 

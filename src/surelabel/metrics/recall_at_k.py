@@ -1,4 +1,4 @@
-"""Recall of the k highest-scored labels of each image."""
+"""Compute the recall of the k highest-scored labels of each image."""
 
 import numpy.typing as npt
 

@@ -1,4 +1,4 @@
-"""Squared calibration error: squared gaps of the bins, averaged with bin counts as weights."""
+"""Compute the mean squared gap of the bins, with the bin counts as weights."""
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ def squared_calibration_error(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
 
     Returns:
         Squared calibration error in [0, 1], where 0 is best. If no target is known, the value is

@@ -1,4 +1,4 @@
-"""Reports as HTML, Markdown, PNG and JSON, galleries of images, and heat map sheets."""
+"""This package writes reports as HTML, Markdown, PNG and JSON, image galleries and heat maps."""
 
 from surelabel.report.gallery_images import (
     GalleryImage,

@@ -1,4 +1,4 @@
-"""Alternative texts of images in HTML: labels with their probabilities, and annotated labels."""
+"""Write alternative texts of images in HTML: labels, probabilities and annotated labels."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -7,7 +7,7 @@ from surelabel.evaluation import Example
 from surelabel.report.metric_descriptions import format_described_probability
 from surelabel.retrieval import Hit
 
-N_LABELS, MAX_ANNOTATED_LABELS = 3, 6  # in a text
+N_LABELS, MAX_ANNOTATED_LABELS = 3, 6  # maximum numbers of labels in a text
 
 
 def alternative_text_of_example(example: Example, *, is_calibrated: bool) -> str:

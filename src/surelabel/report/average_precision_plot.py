@@ -1,4 +1,4 @@
-"""Plot of the average precision of each label."""
+"""Plot the average precision of each label."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from surelabel.report.plot_style import (
 )
 
 MAX_LABELS = 40  # labels that fit below each other
-N_EXTREMES = 15  # labels at each end of the ranking, if there are more
+N_EXTREMES = 15  # labels at each end of the ranking, if there are more than MAX_LABELS
 
 
 def plot_average_precision(

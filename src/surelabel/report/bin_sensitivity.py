@@ -1,4 +1,4 @@
-"""Sensitivity of the calibration error to the number of bins."""
+"""Measure the sensitivity of the calibration error to the number of bins."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Plot and summary of the calibration error as a function of the number of annotated images."""
+"""Plot and summarize the calibration error by the number of annotated images."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Plot and table of the same decisions with and without the calibrator."""
+"""Plot and tabulate the same decisions with and without the calibrator."""
 
 from collections.abc import Mapping
 
@@ -47,8 +47,8 @@ def plot_calibration_effect(
         "calibration_effect",
         "Effect of the calibrator",
         f"Two reliability diagrams of the same decisions. {'; '.join(errors)}.",
-        "Squares on a dashed line: probabilities without the calibrator. Dots on a solid line: "
-        "probabilities with the calibrator.",
+        "Squares on a dashed line show probabilities without the calibrator. Dots on a solid line "
+        "show probabilities with the calibrator.",
         draw_reliability_diagram(
             [("with the calibrator", calibrated), ("without the calibrator", uncalibrated)], note
         ),
@@ -77,12 +77,14 @@ def calibration_effect_table(
         for metric in sort_by_metric_descriptions(uncalibrated_summary)
         if _is_worse(metric, uncalibrated_summary[metric], summary.get(metric))
     ]
-    note = f"Worse with the calibrator on these images: {', '.join(worse)}." if worse else ""
-    return join_markup(table, markup_element("p", note, class_="soft")) if worse else table
+    if not worse:
+        return table
+    note = f"On these images, the calibrator makes these metrics worse: {', '.join(worse)}."
+    return join_markup(table, markup_element("p", note, class_="soft"))
 
 
 def _is_worse(metric: str, uncalibrated: float, calibrated: float | None) -> bool:
-    """Return whether a metric is worse with the calibrator; False if a value is undefined."""
+    """Return whether a metric is worse with the calibrator, or False if a value is undefined."""
     if calibrated is None:
         return False
     is_higher_better = describe_metric(metric).better == "higher"

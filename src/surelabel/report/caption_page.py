@@ -1,4 +1,4 @@
-"""HTML page of a report on retrieval between images and captions."""
+"""Render the HTML page of a report on retrieval between images and captions."""
 
 from collections.abc import Sequence
 
@@ -31,10 +31,12 @@ def render_caption_page(
 
     Args:
         evaluation: Evaluation to report.
-        pairs: Images and captions of the evaluation. Vectors have no doubtful queries.
+        pairs: Images and captions of the evaluation. If they are vectors, the page has no doubtful
+            queries.
         plots: Plots of the uncertainty.
         model: Name of the recognizer.
-        relevance_rows: Rows of ``RELEVANCE_FILE_HEADER``, of files with relevant ids.
+        relevance_rows: Table rows of relevance files, with the columns of
+            ``RELEVANCE_FILE_HEADER``.
     """
     relevance = Markup("")
     if relevance_rows:

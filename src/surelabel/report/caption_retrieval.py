@@ -1,4 +1,4 @@
-"""Retrieval between images and captions in a report: tables, plots and doubtful queries."""
+"""Render retrieval between images and captions as tables, plots and doubtful queries."""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,7 +46,7 @@ from surelabel.report.plot_style import (
 )
 
 CAPTION_RETRIEVAL_PLOT_NAMES = ("match_uncertainty", "match_risk_coverage")
-N_DOUBTFUL_QUERIES = 3  # of each direction
+N_DOUBTFUL_QUERIES = 3  # queries of each direction
 N_ITEMS = 5  # highest-ranked items of each query
 LINE_STYLES = {
     "uncertainty": (BLUE, "-"),
@@ -54,13 +54,14 @@ LINE_STYLES = {
     "minus_margin": (TEXT, ":"),
 }
 OWN_NOTE = (
-    "An own item is an own caption or the own image of the query. Only metrics of all relevant "
-    "items count other items; errors at rank 1 and all figures count own items."
+    "An own item is an own caption or the own image of the query. Metrics of all relevant items "
+    "also count relevant items that are not own items. Errors at rank 1 and all figures count "
+    "only own items."
 )
 RELEVANT_NOTE = (
     "An item is relevant if it is an own item, or if its grade is {threshold:g} or more."
 )
-BIN_NOTE = "ten bins with equal numbers of queries; an error is a first item that is no own item"
+BIN_NOTE = "ten bins with equal numbers of queries; first items that are not own items are errors"
 
 
 def caption_retrieval_plots(evaluation: PairEvaluation) -> list[Plot]:
@@ -79,7 +80,7 @@ def caption_retrieval_plots(evaluation: PairEvaluation) -> list[Plot]:
 def plot_recall_by_uncertainty(evaluation: PairEvaluation) -> Plot:
     """Plot R@1 in ten bins of increasing uncertainty, for both directions.
 
-    If there is no uncertainty, minus score takes its place.
+    If there is no uncertainty, minus the score is used.
     """
     sentences = []
     figure = new_figure_in_plot_style(5.6)
@@ -105,7 +106,8 @@ def plot_recall_by_uncertainty(evaluation: PairEvaluation) -> Plot:
         "R@1 by uncertainty of the first item",
         f"R@1 in ten bins of increasing {quantity}. {text}.",
         f"{text}. Falling bars mean that uncertain first items are wrong more often. A correlation "
-        "over ten bins is usually stronger than over queries; compare the AUROC in the table.",
+        "over ten bins is usually stronger than a correlation over queries. To compare "
+        "uncertainties, use the AUROC in the table.",
         png,
     )
 
@@ -132,7 +134,7 @@ def plot_match_risk_coverage(evaluation: PairEvaluation) -> Plot:
         "match_risk_coverage",
         "Risk-coverage curve of the first item",
         f"Error rate of the first item against the fraction of answered queries. {text}.",
-        f"{text}. An uncertainty is useful beyond the score if its line is below both nulls.",
+        f"{text}. An uncertainty improves on the score if its line is below both null lines.",
         plot_style_figure_to_png(figure, left=0.15, bottom=0.1, top=0.97),
     )
 
@@ -215,7 +217,7 @@ def _draw_match_risk_coverage(axes: Axes, predictions: Mapping[str, ErrorPredict
 def render_caption_retrieval_table(
     label: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> Markup:
-    """Return a table of texts as HTML; the first column contains the headers of the rows."""
+    """Return a table of texts as HTML, with the headers of the rows in the first column."""
     body = [
         markup_element(
             "tr",

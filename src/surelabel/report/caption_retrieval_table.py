@@ -1,4 +1,4 @@
-"""Tables of retrieval between images and captions, as texts for a page or a terminal."""
+"""Format retrieval between images and captions as table rows for a page or a terminal."""
 
 from collections.abc import Sequence
 
@@ -58,8 +58,9 @@ def caption_retrieval_metric_title(metric: str) -> str:
 def caption_retrieval_rows(evaluation: PairEvaluation) -> list[list[str]]:
     """Return the metric and its value with the interval in both directions, for each metric.
 
-    Further rows contain the recall of a random ranking, the mean recall over folds and the number
-    of false negatives that the model ranks as irrelevant, as far as they were computed.
+    Further rows contain the recall of a random ranking, the mean recall over folds, and the number
+    of false negatives that the model ranks as irrelevant. Values that were not computed are
+    omitted.
     """
     directions = list(evaluation.directions.values())
     rows = [
@@ -142,7 +143,8 @@ def describe_caption_retrieval(evaluation: PairEvaluation) -> list[str]:
         )
     if n_left_out := directions["image_to_caption"].n_left_out:
         lines.append(
-            f"Images without a caption: {n_left_out:,}. They are ranked, but are not queries."
+            f"Images without a caption: {n_left_out:,}. These images are ranked, but are not "
+            "queries."
         )
     if evaluation.false_negative_auroc:
         values = ", ".join(

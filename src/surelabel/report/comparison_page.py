@@ -1,4 +1,4 @@
-"""HTML page of a paired comparison of two models."""
+"""Render the HTML page of a paired comparison of two models."""
 
 from collections.abc import Sequence
 
@@ -25,8 +25,8 @@ from surelabel.report.page_layout import (
 from surelabel.report.plot_style import Plot
 
 METRIC_NOTE = (
-    "The column better names the model if the interval of B − A excludes 0. If A and B are equally "
-    "good, each interval excludes 0 with a probability of about 5 %."
+    "If the interval of B − A excludes 0, the last column contains the better model. If A and B "
+    "are equally good, each interval excludes 0 with a probability of about 5 %."
 )
 LABEL_NOTE = "An asterisk marks a difference at a false discovery rate of 5 %."
 

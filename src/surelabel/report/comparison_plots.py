@@ -1,4 +1,4 @@
-"""Plots of the differences of each label between two compared models."""
+"""Plot the differences of each label between two compared models."""
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +21,12 @@ from surelabel.report.plot_style import (
 )
 
 MAX_LABELS = 40  # labels that fit below each other
-N_EXTREMES = 20  # labels at each end of the ranking, if there are more
+N_EXTREMES = 20  # labels at each end of the ranking, if there are more than MAX_LABELS
 GREY = "#8a93a3"
 COMPARISON_PLOT_NAMES = tuple(f"difference_{metric}" for metric in LABEL_METRICS)
 CAPTION = (
-    "Each line is the 95 % interval of one label, and the point is B − A. Blue: B is better; "
-    "orange: A is better, at a false discovery rate of 5 %. Other labels are grey."
+    "Each line is the 95 % interval of one label, and the point is B − A. B is better for "
+    "blue labels, and A for orange labels, at a false discovery rate of 5 %. Other labels are grey."
 )
 
 

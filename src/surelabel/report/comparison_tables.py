@@ -1,4 +1,4 @@
-"""Sentences and table rows of a paired comparison, as texts for a page or a terminal."""
+"""Describe a paired comparison by sentences and table rows for a page or a terminal."""
 
 from math import isnan
 
@@ -56,7 +56,7 @@ def better_model(metric: str, low: float, high: float) -> str:
 
 
 def comparison_sentences(comparison: Comparison) -> list[str]:
-    """Return sentences on the compared models and data, and on what was left out."""
+    """Return sentences on the compared models and data, and on the images that were left out."""
     noun = comparison.row_noun
     sentences = [
         f"A: {comparison.first}. B: {comparison.second}.",
@@ -67,16 +67,16 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
     for model, calibration in zip("AB", calibrations, strict=True):
         sentences.append(f"Calibration of {model}: {calibration or 'none'}.")
     if not comparison.is_calibrated:
+        uncalibrated = [m for m, c in zip("AB", calibrations, strict=True) if c is None]
         sentences.append(
-            "Only ranking metrics are compared, because "
-            f"{' and '.join(m for m, c in zip('AB', calibrations, strict=True) if c is None)} "
-            "has no calibrated probabilities."
+            f"Only ranking metrics are compared, because {' and '.join(uncalibrated)} "
+            f"{'has' if len(uncalibrated) == 1 else 'have'} no calibrated probabilities."
         )
     left_out = _left_out_parts(comparison)
     if left_out:
         sentences.append(f"Left out: {'; '.join(left_out)}.")
     if not comparison.resamples:
-        return [*sentences, f"There are no intervals: one {noun} cannot be resampled."]
+        return [*sentences, f"There are no intervals, because one {noun} cannot be resampled."]
     return [
         *sentences,
         f"The intervals are bootstrap intervals over {noun}s, with "
@@ -146,7 +146,7 @@ def _format_interval(low: float, high: float, unit: str) -> str:
 
 
 def label_difference_sentences(comparison: Comparison) -> list[str]:
-    """Return one sentence for each metric: for how many labels A or B is better."""
+    """Return sentences with the number of labels for which A or B is better, by metric."""
     sentences = []
     for metric, labels in comparison.labels.items():
         better = _better_models(metric, labels)
@@ -159,7 +159,7 @@ def label_difference_sentences(comparison: Comparison) -> list[str]:
     if sentences:
         sentences.append(
             "At most 5 % of these differences are expected to be false (Benjamini-Hochberg for "
-            "each metric); without this correction, 5 % of the labels would differ by chance."
+            "each metric). Without this correction, 5 % of the labels would differ by chance."
         )
     n_untested = int(np.isnan(next(iter(comparison.labels.values())).adjusted_p_values).sum())
     if n_untested:
@@ -180,8 +180,7 @@ def comparison_label_rows(
 
     Args:
         comparison: Result of the comparison.
-        different_only: Whether to leave out labels without such a difference, and the values of A
-            and B.
+        different_only: Whether to leave out labels without an asterisk, and the values of A and B.
     """
     header = ["label", "positives"]
     for metric in comparison.labels:
@@ -217,7 +216,7 @@ def _label_row(comparison: Comparison, column: int, *, without_values: bool) -> 
 
 
 def _better_models(metric: str, labels: LabelDifferences) -> list[str]:
-    """Return A or B for each label with a difference, the model that is better."""
+    """Return the better model, A or B, for each label with a difference."""
     return [
         better_model(metric, float(difference), float(difference))
         for difference in labels.difference[labels.is_different]

@@ -1,4 +1,4 @@
-"""Plot of label co-occurrence: predicted by recognizer and zero-shot baseline, and annotated."""
+"""Plot the co-occurrence of labels: predicted by recognizer and baseline, and annotated."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,7 +33,7 @@ from surelabel.report.plot_style import (
 MAX_LABELS = 20
 COLUMNS = 2  # matrices in a row
 LABEL_LENGTH = 14  # characters of a label beside a matrix
-DARK_BLUE, GREY = "#00213a", "#aab2bf"  # highest share; diagonal and unknown pairs
+DARK_BLUE, GREY = "#00213a", "#aab2bf"  # colour of the highest share; of unknown pairs
 COLOUR_MAP = LinearSegmentedColormap.from_list("pairs", [PAPER, "#a6cbe6", BLUE, DARK_BLUE])
 Order = npt.NDArray[np.int64]
 

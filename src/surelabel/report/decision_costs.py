@@ -1,4 +1,4 @@
-"""Cost table of a report: expected and realised cost of decisions at several cost ratios."""
+"""Compute the expected and the realized cost of decisions at several cost ratios."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,7 +24,7 @@ HEADER = (
     "cost of a missed label",
     "threshold",
     "expected cost",
-    "realised cost",
+    "realized cost",
     "at threshold 50 %",
     "by prevalence only",
     "saving over prevalence",
@@ -35,9 +35,9 @@ INTRODUCTION = (
     ". The table has the mean cost of the decisions of an image; the unit is one false positive.",
 )
 NOTE = (
-    "The expected cost is computed from the probabilities alone, the realised cost from the "
-    "targets. The two agree if the probabilities are calibrated. By prevalence only, each label is "
-    "predicted for all images or for none, whichever is cheaper for its prevalence in the "
+    "The expected cost is computed from the probabilities alone, and the realized cost from the "
+    "targets. Both costs agree if the probabilities are calibrated. By prevalence only, each label "
+    "is predicted for all images or for none, whichever is cheaper for its prevalence in the "
     "evaluated images. Unknown targets are ignored. Intervals are 95 % bootstrap intervals over "
     "images."
 )
@@ -54,8 +54,8 @@ class DecisionCost:
         realised: Cost at the threshold, computed from the targets, with its 95 % interval.
         at_half: Cost at a threshold of 0.5, computed from the targets.
         by_prevalence: Cost of the cheapest decisions that are the same for all images.
-        saving: Realised cost below ``by_prevalence``, as a fraction of it, with its 95 % interval.
-            If ``by_prevalence`` is 0, the value is NaN.
+        saving: Reduction of the cost relative to ``by_prevalence``, with its 95 % interval. If
+            ``by_prevalence`` is 0, the value is NaN.
     """
 
     miss_cost: float
@@ -111,7 +111,7 @@ def _decision_cost(
 
 
 def _cost_per_image(is_predicted: Flags, targets: Array, known: Flags, miss_cost: float) -> Array:
-    """Return the cost of the decisions of each image with a known target, ``(n,)``.
+    """Return the cost of each image, summed over its decisions with known targets, ``(n,)``.
 
     Args:
         is_predicted: True where a label is predicted, ``(n, c)`` or ``(c,)``.
@@ -140,7 +140,7 @@ def render_decision_cost_table(costs: Sequence[DecisionCost]) -> Markup:
 
 
 def decision_costs_as_json(costs: Sequence[DecisionCost]) -> list[dict[str, Any]]:
-    """Return the costs as values of JSON."""
+    """Return the costs as JSON values."""
     return [asdict(cost) for cost in costs]
 
 

@@ -1,4 +1,4 @@
-"""Section of a report on decisions: operating points, precision and recall, and costs."""
+"""Render the section of a report on operating points, precision and recall, and costs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -52,7 +52,7 @@ def decision_section_plots(evaluation: Evaluation) -> list[Plot]:
 
 
 def _scores_of_decisions(evaluation: Evaluation) -> Array:
-    """Return the probabilities, or the scores without calibration, ``(n, c)``."""
+    """Return the probabilities, or the scores if they are not calibrated, ``(n, c)``."""
     predictions = evaluation.predictions
     if predictions.calibration is not None:
         return predictions.probabilities
@@ -60,7 +60,7 @@ def _scores_of_decisions(evaluation: Evaluation) -> Array:
 
 
 def decision_section_title(evaluation: Evaluation) -> str:
-    """Return the short title of the section; without calibration, it has no operating points."""
+    """Return the short title of the section, which depends on whether scores are calibrated."""
     is_calibrated = evaluation.predictions.calibration is not None
     return "Operating points" if is_calibrated else "Precision and recall"
 
@@ -99,7 +99,7 @@ def render_decision_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Ma
 
 
 def decision_section_as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the operating points, the precision-recall curves and the costs as values of JSON.
+    """Return the operating points, the precision-recall curves and the costs as JSON values.
 
     Without calibration, the operating points and the costs are None.
     """

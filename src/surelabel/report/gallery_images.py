@@ -1,4 +1,4 @@
-"""Images of a gallery page: their labels as text and bar, from search hits or from tags."""
+"""Convert search hits and tags to the images and labels of a gallery page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,8 +47,8 @@ class GalleryImage:
 def gallery_image_of_hit(hit: Hit, query: Query) -> GalleryImage:
     """Return a hit with the probability of each term of the query, ``!NAME`` for unwanted labels.
 
-    A sentence also has its uncertainty if the method of the index estimates it, and an image that
-    is compared with an example has its similarity.
+    If the method of the index estimates an uncertainty, the labels include the uncertainty of each
+    sentence. If the query has an example image, the labels include the similarity to this image.
 
     Args:
         hit: Hit of a search, whose terms are in the order of the query.

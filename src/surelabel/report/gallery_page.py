@@ -1,4 +1,4 @@
-"""HTML page with thumbnails of images and their probabilities, which needs no annotations."""
+"""Write an HTML page with thumbnails and probabilities, which needs no annotations."""
 
 import os
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from surelabel.storage.image_paths import (
     split_container_path,
 )
 
-MAX_GALLERY_IMAGES = 1000  # on a page; limits its size to about 15 MB
-MAX_GALLERY_LABELS = 10  # of an image
+MAX_GALLERY_IMAGES = 1000  # maximum on a page, which is then at most about 15 MB
+MAX_GALLERY_LABELS = 10  # maximum number of labels of an image
 GALLERY_SIDE = 224  # pixels of the longer side of a thumbnail
 
 
@@ -44,8 +44,8 @@ def write_gallery_page(
         title: Title of the page, such as the query of a search.
         sentences: Paragraphs below the title, such as the calibration of the probabilities.
         images: Images in the order of the page.
-        n_images: Number of images of the result, if ``images`` are the first of them. If None, it
-            is the number of ``images``.
+        n_images: Number of images of the result, of which ``images`` are the first ones. If None,
+            ``images`` are all images of the result.
         progress: Function called with the number of finished thumbnails and their total number.
 
     Raises:

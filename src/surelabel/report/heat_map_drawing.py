@@ -66,7 +66,7 @@ def crop_image_for_heat_map_drawing(
 
     Returns:
         The cropped image, the patches that overlap it, and the left, top, right and bottom edges of
-        the cropped image. The unit of the edges is one patch. Their origin is the top left corner
+        the cropped image. The unit of the edges is one patch. The origin is the top left corner
         of the first returned patch.
     """
     down, across = patches.shape
@@ -115,7 +115,7 @@ def remove_padding_for_heat_map_drawing(
 
     Returns:
         The patches that overlap the image, and the left, top, right and bottom edges of the image.
-        The unit of the edges is one patch. Their origin is the top left corner of the first
+        The unit of the edges is one patch. The origin is the top left corner of the first
         returned patch.
     """
     down, across = patches.shape

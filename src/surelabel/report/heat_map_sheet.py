@@ -1,4 +1,4 @@
-"""Heat map sheet: an image, its labels with probabilities, and heat maps, in one PNG file."""
+"""Render a heat map sheet: an image with its labels and heat maps in one PNG file."""
 
 import textwrap
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ WIDTH, HEIGHT = 1.75, 1.95  # inches of a panel
 TEXT_WIDTH = 20  # characters of a line beside a row, and of a title above a panel
 MIN_PANELS = 3  # panels in a row: the image, its strongest labels, the region weights
 NOTE = (
-    "The colours of each map run from its lowest value (purple) to its highest value (yellow). "
+    "The colours of each map range from its lowest value (purple) to its highest (yellow). "
     "Therefore even the map of a negative label has a yellow region."
 )
 Panel = tuple[str, Image.Image]
@@ -46,7 +46,8 @@ class HeatMapLabel:
         value: Probability, or score if ``threshold`` is None.
         threshold: Minimum probability of a shown label, in [0, 1]. If None, the scores are not
             calibrated.
-        is_shown: Whether the label is shown, with its heat map. A label below its threshold is not.
+        is_shown: Whether the label is shown, with its heat map. A label below its threshold is not
+            shown.
     """
 
     name: str
@@ -56,14 +57,14 @@ class HeatMapLabel:
 
     @property
     def title(self) -> str:
-        """Name on one line, truncated if it is long, and value with two digits."""
+        """Return the name on one line, truncated if it is long, and the value with two digits."""
         return f"{shorten_label_for_plot_style(self.name, TEXT_WIDTH - 5)} {self.value:.2f}"
 
 
 def render_heat_map_sheet(path: str, regions: RegionMaps, labels: Sequence[HeatMapLabel]) -> bytes:
     """Render an image with its strongest labels, region weights and heat maps.
 
-    Only shown labels have a heat map and a colour; a label below its threshold is named below the
+    Only shown labels have a heat map and a colour. A label below its threshold is listed below the
     heat maps, with its probability and its threshold.
 
     Args:

@@ -1,4 +1,4 @@
-"""Accuracy of the decisions with a high probability."""
+"""Measure the accuracy of the decisions with a high probability."""
 
 from dataclasses import dataclass
 
@@ -14,11 +14,12 @@ class HighProbabilityAccuracy:
     """Accuracy of the decisions with a probability of 0.8 or more.
 
     Attributes:
-        threshold: Lowest probability of these decisions.
-        decisions: Number of these decisions.
-        accuracy: Fraction of positive targets, with its 95 % bootstrap interval over images.
-        mean_probability: Mean probability, which calibrated probabilities make equal to the
-            accuracy.
+        threshold: Lowest probability of the counted decisions, 0.8.
+        decisions: Number of decisions with a probability of 0.8 or more.
+        accuracy: Fraction of positive targets among the decisions, with its 95 % bootstrap interval
+            over images.
+        mean_probability: Mean probability of the decisions, which is close to the accuracy for
+            calibrated probabilities.
     """
 
     threshold: float
@@ -38,7 +39,7 @@ def measure_high_probability_accuracy(
         known: True where the target is known, ``(n, c)``.
 
     Returns:
-        The accuracy, or None if there is no such decision.
+        The accuracy, or None if no decision has a probability of 0.8 or more.
     """
     is_high = (probabilities >= HIGH_PROBABILITY) & known
     if not is_high.any():

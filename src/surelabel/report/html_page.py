@@ -1,4 +1,4 @@
-"""HTML page of a report: one file without scripts or external resources."""
+"""Render the HTML page of a report as one file without scripts or external resources."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ from surelabel.report.zero_shot_baseline import (
 )
 
 HEAT_MAP_NOTE = (
-    "The heat maps below each image are those of the labels with the highest scores. The colours "
+    "The heat maps below each image show the labels with the highest scores. The colours "
     "of each map run from its lowest to its highest value. Therefore the colours of different maps "
     "cannot be compared, and even the map of a negative label has a yellow region. The heat maps "
     "of the method come first, then the similarity of each region to the label in the frozen "

@@ -1,4 +1,4 @@
-"""HTML cards with images: examples of an evaluation, and hits of searches."""
+"""Render HTML cards with images: examples of an evaluation, and hits of searches."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Paths of images on a page: relative to the folder that contains all images of a section."""
+"""Shorten the image paths of a section to paths relative to a common folder."""
 
 import os
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from surelabel.storage.image_paths import is_object_url
 def common_image_folder(paths: Iterable[str]) -> str:
     """Return the folder that contains all images, or an empty text if there is none.
 
-    Images in an object store have no such folder.
+    Images in an object store have no common folder.
 
     Args:
         paths: Paths of images.
@@ -29,7 +29,7 @@ def common_image_folder(paths: Iterable[str]) -> str:
 
 
 def render_image_folder(folder: str) -> Markup:
-    """Return a paragraph with the folder of the images of a section, or nothing without one."""
+    """Return a paragraph with the folder of the images of a section, or an empty text."""
     if not folder:
         return Markup("")
     code = markup_element("code", folder)

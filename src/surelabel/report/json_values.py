@@ -1,4 +1,4 @@
-"""Conversion of results to values of strict JSON, which has neither NaN nor infinity."""
+"""Convert results to values of strict JSON, which has neither NaN nor infinity."""
 
 import math
 from collections.abc import Mapping

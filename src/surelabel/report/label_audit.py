@@ -1,4 +1,4 @@
-"""Report of a label audit: an HTML page, Markdown, a CSV file to correct, and a JSON file."""
+"""Write the report of a label audit: HTML, Markdown, a CSV file to correct, and JSON."""
 
 import json
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ from surelabel.storage.image_paths import absolute_image_path
 
 PAGE, MARKDOWN, CORRECTIONS, AUDIT = "index.html", "report.md", "corrections.csv", "audit.json"
 FORMAT = "surelabel-audit-1"
-MAX_SHOWN_ERRORS = 300  # of each kind on the page; limits its size to about 10 MB
+MAX_SHOWN_ERRORS = 300  # of each kind on the page, which is at most about 10 MB
 KIND_TITLES = {"missing positive": "Missing positives", "wrong positive": "Wrong positives"}
 NOTE = (
     "Each target below is more likely wrong than correct, according to probabilities of models "
-    "that were fitted on other images. Models are wrong too: check each target. Targets of a kind "
-    "are sorted by the probability of the opposite target."
+    "that were fitted on other images. Models make errors too, so check each target. Targets of a "
+    "kind are sorted by the probability of the opposite target."
 )
 
 
@@ -44,8 +44,8 @@ def write_audit_report(
     """Write the report of an audit: a page with images, Markdown, a CSV file to correct, and JSON.
 
     ``index.html`` needs no other file and no network, and shows at most 300 targets of each kind.
-    ``report.md`` contains the same without images. ``corrections.csv`` contains all suspected
-    errors; ``correct_labels`` reads it after an annotator filled the column ``corrected``.
+    ``report.md`` contains the same text and tables without images. ``corrections.csv`` contains all
+    suspected errors. Fill its column ``corrected``, and pass the file to ``correct_labels``.
     ``audit.json`` contains all results.
 
     Args:
@@ -180,7 +180,10 @@ def _render_audit_images(
                     format_described_probability(error.probability),
                     error.probability,
                 ),
-                GalleryLabel("of an error", format_described_probability(error.error_probability)),
+                GalleryLabel(
+                    "probability of an error",
+                    format_described_probability(error.error_probability),
+                ),
             ],
             title=error.label,
         )

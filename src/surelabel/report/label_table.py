@@ -1,4 +1,4 @@
-"""Statistics of each label, and an HTML table of the statistics."""
+"""Compute the statistics of each label, and render them as an HTML table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from surelabel.report.metric_descriptions import format_described_metric_value
 COLUMNS = (
     ("label", "Name of the label."),
     ("images", "Number of positive images."),
-    ("prevalence", "Fraction of positive images; the average precision of a random ranking."),
+    ("prevalence", "Fraction of positive images (average precision of a random ranking)."),
     ("average precision", "Average precision of ranking the images by the score of this label."),
     ("Brier skill", "If the Brier skill is below 0 %, predicting the prevalence would be better."),
     ("ECE", "Expected calibration error in points. With few images, the ECE is mostly noise."),

@@ -1,4 +1,4 @@
-"""Uncertainty of labels in a report: doubtful images, errors, and what abstaining gains."""
+"""Render the uncertainty of labels in a report, and the errors that abstaining avoids."""
 
 from collections.abc import Sequence
 
@@ -40,24 +40,25 @@ LINE_STYLES = {
 }
 KIND_DESCRIPTIONS = {
     "bernoulli_variance": (
-        "Bernoulli variance: 4p(1 - p) of the calibrated probability p. It is 1 at p = 50 %, and 0 "
-        "if p is 0 or 1."
+        "Bernoulli variance is 4p(1 - p) of the calibrated probability p. It is 1 at p = 50 %, and "
+        "0 if p is 0 or 1."
     ),
     "residual_error": (
-        "Residual error: learned expectation of the squared error of the probability. It also "
-        "contains label noise and ambiguity."
+        "Residual error is a learned estimate of the expected squared error of the probability. It "
+        "also contains label noise and ambiguity."
     ),
     "match_variance": (
-        "Match variance: learned variance of the similarity of image and label. A lower variance "
-        "means a more reliable match. Only accepted labels can be compared; rejected labels have "
-        "the highest variance, although most of them are correctly rejected."
+        "Match variance is the learned variance of the similarity of image and label. A lower "
+        "variance means a more reliable match. Only accepted labels can be compared. Rejected "
+        "labels have the highest variance, although most of them are correctly rejected."
     ),
 }
 RISK_NOTE = (
-    "A label is accepted if its probability is 50 % or more; its error is a negative target. The "
-    "error of an image is the fraction of its known labels with a wrong decision. Labels or images "
-    "are left out in order of decreasing uncertainty. The area is the mean error rate over all "
-    "fractions that are kept. Lower is better. 95 % intervals are bootstrap intervals over images."
+    "A label is accepted if its probability is 50 % or more, and is wrong if its target is "
+    "negative. The error of an image is the fraction of its known labels with a wrong decision. "
+    "Labels or images are left out in order of decreasing uncertainty. The area is the mean error "
+    "rate over all fractions that are kept. A lower area is better. 95 % intervals are bootstrap "
+    "intervals over images."
 )
 RISK_HEADER = (
     "",

@@ -1,4 +1,4 @@
-"""Plot of the number of predicted and positive labels per image."""
+"""Plot the number of predicted and positive labels per image."""
 
 from collections.abc import Mapping
 
@@ -71,7 +71,7 @@ def _round_labels_per_image_for_plot(counts: npt.ArrayLike | None) -> npt.NDArra
 def _labels_per_image_plot_histograms(
     counts: Mapping[str, npt.NDArray[np.int64]],
 ) -> dict[str, Array]:
-    """Count images by number of labels; ``MAX_COUNT`` also counts images with more labels."""
+    """Count images by number of labels, where ``MAX_COUNT`` includes images with more labels."""
     greatest = min(MAX_COUNT, max(int(of.max()) for of in counts.values()))
     return {
         source: np.bincount(np.minimum(of, greatest), minlength=greatest + 1).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Markdown version of an HTML page of a report, so that each section is written once."""
+"""Convert an HTML page of a report to Markdown, so that each section is written once."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -121,7 +121,7 @@ def _escape_line_start(match: re.Match[str]) -> str:
 
 
 def _table(table: PageElement) -> list[str]:
-    """Return a table; a table without header cells of columns has an empty header."""
+    """Return a table, with an empty header if the columns have no header cells."""
     rows = [
         [_cell(cell) for cell in row.children if isinstance(cell, PageElement)]
         for row in _descendants(table, "tr")
@@ -135,7 +135,7 @@ def _table(table: PageElement) -> list[str]:
 
 
 def _cell(cell: PageElement) -> str:
-    """Return the blocks of a cell on one line; a code span may contain the sign of a column."""
+    """Return the blocks of a cell on one line, with an escaped ``|`` in code spans."""
     return re.sub(r"(?<!\\)\|", r"\\|", LINE_BREAK.join(_blocks(cell)))
 
 

@@ -1,4 +1,4 @@
-"""Title, unit, direction and description of each metric, and formatting of metric values."""
+"""Describe each metric by title, unit, direction and definition, and format metric values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from math import isnan
 
 NOT_MEASURED = "–"  # shown if a metric was not computed
 UNDEFINED = "not defined"  # shown if a metric is NaN
-N_MAIN_METRICS = 13  # the first of ``METRIC_DESCRIPTIONS``; the others are folded away
+N_MAIN_METRICS = 13  # first metrics; the table of the other metrics is collapsed
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""HTML tables of the operating points of a report, and their JSON."""
+"""Render the operating points of a report as HTML tables and as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -56,7 +56,7 @@ def describe_operating_point_source(
             f"The recognizer has no validation record, so the thresholds are computed from the "
             f"{images} of this evaluation. Their precision and recall are measured by 5-fold "
             "cross-fitting: no image is evaluated at a threshold that was computed from its "
-            "targets. The expected values are those of the same images, and are optimistic."
+            "targets. The expected values are from the same images, so they are optimistic."
         )
     if calibration_provenance(calibration) == "no labels":
         return (
@@ -74,7 +74,7 @@ def describe_operating_point_source(
 def render_operating_point_tables(
     measurements: OperatingPointMeasurements, names: Sequence[str], calibration: str | None
 ) -> Markup:
-    """Return a description of the thresholds, a table of operating points and one of labels.
+    """Return a description of the thresholds, a table of operating points and a table of labels.
 
     Args:
         measurements: Operating points of a report.
@@ -96,7 +96,7 @@ def render_operating_point_tables(
 def operating_points_as_json(
     measurements: OperatingPointMeasurements, names: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the operating points with the thresholds of each label, as values of JSON.
+    """Return the operating points with the thresholds of each label, as JSON values.
 
     Args:
         measurements: Operating points of a report.
@@ -161,7 +161,7 @@ def _operating_point_row(point: MeasuredOperatingPoint) -> Markup:
 
 
 def _threshold_range(values: Array, point: MeasuredOperatingPoint) -> list[str]:
-    """Return the common threshold, or the median and the range over the labels that reach it."""
+    """Return the common threshold, or the median and the range of the thresholds of labels."""
     if np.ptp(values) == 0:
         is_never = values[0] >= 1
         return [NOT_MEASURED if is_never else format_described_probability(float(values[0]))]
@@ -183,7 +183,7 @@ def _mean_cell(expected: float, measured: float) -> Markup:
 
 
 def _pooled_cell(interval: ConfidenceInterval) -> Markup:
-    # without an error among the decisions, or without a correct one, all resamples are equal
+    # if all decisions are correct, or none is correct, all resamples are equal
     is_known = interval.low < interval.high
     bounds = [render_overview_interval_bounds(interval, "%")] if is_known else []
     return markup_element("td", format_described_metric_value(interval.value, "%"), *bounds)

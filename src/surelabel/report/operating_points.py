@@ -1,4 +1,4 @@
-"""Operating points of a report: thresholds, and their precision and recall on evaluated images."""
+"""Compute thresholds, and measure their precision and recall on evaluated images."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from surelabel.metrics import ConfidenceInterval
 from surelabel.report.ratio_intervals import ratio_of_sums_intervals
 from surelabel.tables import configure_table_entry
 
-FOLDS, SEED = 5, 0  # of cross-fitting, if there is no validation record
-MIN_IMAGES = 20  # with a known target, for cross-fitting
+FOLDS, SEED = 5, 0  # settings of cross-fitting, if there is no validation record
+MIN_IMAGES = 20  # fewest images with a known target for cross-fitting
 POINTS: tuple[tuple[str, str, str, dict[str, float]], ...] = (
     # option of ``surelabel tag``, description, operating point and its settings
     ("--threshold 0.5", "Fixed threshold of 50 %", "cost", {"miss_cost": 1.0}),
@@ -29,7 +29,7 @@ POINTS: tuple[tuple[str, str, str, dict[str, float]], ...] = (
     ("--recall 0.9", "Recall of at least 90 %", "recall", {"at_least": 0.9}),
     ("--best-f1", "Highest F1 of each label", "f1", {}),
     ("--expected-count", "As many labels as are positive", "expected_count", {}),
-    ("--cost-of-miss 5", "A missed label costs as much as five false ones", "cost", {}),
+    ("--cost-of-miss 5", "A missed label costs as much as five false positives", "cost", {}),
 )
 
 
@@ -82,8 +82,8 @@ class OperatingPointMeasurements:
     Attributes:
         points: Operating points with their precision and recall on the evaluated images.
         n_record_images: Number of images that the thresholds are computed from.
-        is_cross_fitted: Whether the thresholds are computed from the evaluated images. Then the
-            precision and recall of an image are those of thresholds from the other folds.
+        is_cross_fitted: Whether the thresholds are computed from the evaluated images. If True, the
+            precision and recall of an image are measured at thresholds from other folds.
     """
 
     points: tuple[MeasuredOperatingPoint, ...]
@@ -95,9 +95,9 @@ def measure_operating_points(evaluation: Evaluation) -> OperatingPointMeasuremen
     """Return the operating points with their precision and recall on the evaluated images.
 
     The thresholds are computed from the validation record of the recognizer, as by ``surelabel
-    tag``. Without a validation record, they are computed from the evaluated images; the precision
-    and recall are then measured by cross-fitting, so that no image is evaluated at a threshold that
-    was computed from its own targets.
+    tag``. Without a validation record, the thresholds are computed from the evaluated images.
+    Precision and recall are then measured by cross-fitting, so that no image is evaluated at a
+    threshold that was computed from its own targets.
 
     Args:
         evaluation: Evaluation of n images and c labels.

@@ -1,4 +1,4 @@
-"""Summary section of a report: dataset, headline metrics, table of all metrics, and notes."""
+"""Render the summary section of a report: dataset, main metrics, metric table and notes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

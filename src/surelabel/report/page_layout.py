@@ -1,4 +1,4 @@
-"""Layout of the HTML pages of reports: head, sections with links, and cards of plots."""
+"""Render the layout of report pages: head, sections with links, and cards of plots."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ def render_page_layout(
     Args:
         title: Title of the page.
         header: Description of the data, below the title.
-        sections: Sections by anchor and short title of their link; empty sections have no link. A
+        sections: Sections by anchor and short title of their link. Empty sections have no link. A
             page with one section has no links.
     """
     links = [

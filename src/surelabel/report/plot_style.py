@@ -1,6 +1,6 @@
-"""Common style of all plots of a report: figures, axes and PNG files.
+"""This module defines the common style of all plots of a report.
 
-These functions do not use the global state of pyplot, so figures in a notebook are not affected.
+The functions do not use the global state of pyplot, so figures in a notebook are not affected.
 """
 
 import textwrap
@@ -47,7 +47,7 @@ class Plot:
 
     @property
     def file(self) -> str:
-        """Path of the PNG file in the folder of a report."""
+        """Return the path of the PNG file in the folder of a report."""
         return f"{PLOTS}/{self.name}.png"
 
 

@@ -1,4 +1,4 @@
-"""All plots of a report, by section."""
+"""Create all plots of a report, by section."""
 
 import numpy as np
 

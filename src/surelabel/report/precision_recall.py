@@ -1,4 +1,4 @@
-"""Precision-recall curves of all decisions together, and of some labels."""
+"""Compute precision-recall curves of all decisions together, and of some labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ import numpy as np
 
 from surelabel.arrays import Array, ColumnIndices, Flags
 
-MAX_CURVES = 5  # of single labels
-MIN_POSITIVES = 5  # of a label whose curve is plotted, if enough labels have as many
-RECALL_LEVELS = np.arange(1, 101) / 100  # of the curves in JSON
+MAX_CURVES = 5  # curves of single labels
+MIN_POSITIVES = 5  # minimum positives of a plotted label, if five labels have them
+RECALL_LEVELS = np.arange(1, 101) / 100  # recalls of the curves in JSON
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class PrecisionRecallCurve:
 
     @property
     def average_precision(self) -> float:
-        """Area under the stepwise curve."""
+        """Return the area under the stepwise curve."""
         return float((np.diff(self.recall, prepend=0) * self.precision).sum())
 
     def precision_at_recall(self, levels: Array) -> Array:
@@ -43,7 +43,7 @@ class PrecisionRecallCurve:
 
 
 def precision_recall_curve(scores: Array, targets: Array) -> PrecisionRecallCurve | None:
-    """Compute the precision-recall curve of decisions; decisions with equal scores share a point.
+    """Compute the precision-recall curve of decisions, with one point for each distinct score.
 
     Args:
         scores: Scores or probabilities of m decisions with known targets, ``(m,)``.
@@ -74,8 +74,8 @@ def precision_recall_curve(scores: Array, targets: Array) -> PrecisionRecallCurv
 def select_labels_by_average_precision(average_precision: Array, n_positives: Array) -> list[int]:
     """Return up to five labels, evenly spaced in the order of their average precision.
 
-    The labels with the highest, the median and the lowest average precision are among them. Labels
-    with fewer than five positives are left out, if at least five others exist.
+    The labels with the highest, the median and the lowest average precision are included. Labels
+    with fewer than five positives are left out, if at least five other labels exist.
 
     Args:
         average_precision: Average precision of each label, NaN if undefined, ``(c,)``.

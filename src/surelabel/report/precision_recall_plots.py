@@ -1,4 +1,4 @@
-"""Plots of precision-recall curves: of all decisions together, and of some labels."""
+"""Plot precision-recall curves of all decisions together, and of some labels."""
 
 from collections.abc import Sequence
 
@@ -37,8 +37,8 @@ def plot_precision_recall(
         scores: Probabilities, or scores if ``is_calibrated`` is False, ``(n, c)``.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
-        is_calibrated: True if the scores are calibrated probabilities. Then the points at
-            probabilities of 20 %, 50 % and 80 % are marked.
+        is_calibrated: True if the scores are calibrated probabilities. For probabilities, the
+            points at thresholds of 20 %, 50 % and 80 % are marked.
 
     Returns:
         The plot, or None if no decision is positive.
@@ -58,9 +58,9 @@ def plot_precision_recall(
         "precision_recall",
         "Precision and recall of all decisions",
         f"Precision against recall over all thresholds. {area}{points}",
-        "Each point of the curve is one threshold for all labels: a lower threshold finds more of "
-        f"the positive labels, with more false ones. {area} The dashed line is the precision of a "
-        "random ranking.",
+        "Each point of the curve is one threshold for all labels. A lower threshold finds more "
+        f"positive labels, but also more false positives. {area} The dashed line is the precision "
+        "of a random ranking.",
         _draw_precision_recall(curve, prevalence, marks),
     )
 

@@ -1,4 +1,4 @@
-"""Bootstrap confidence intervals of ratios of sums over images, such as a pooled precision."""
+"""Compute bootstrap intervals of ratios of sums over images, such as a pooled precision."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,10 +20,9 @@ def ratio_of_sums_intervals(numerators: Array, denominators: Array) -> list[Conf
     """Return the ratio of the sums of each column, with its 95 % bootstrap interval over images.
 
     Args:
-        numerators: Value of each image, ``(n, k)``, for n images and k ratios; for example the
-            number of predicted labels that are positive.
-        denominators: Value of each image, >= 0, ``(n, k)``; for example the number of predicted
-            labels.
+        numerators: Value of each image, ``(n, k)``, for n images and k ratios, such as the number
+            of predicted labels that are positive.
+        denominators: Value of each image, >= 0, ``(n, k)``, such as the number of predicted labels.
 
     Returns:
         Ratio and interval of each of k columns. If the sum of the denominators is 0, the ratio and

@@ -1,4 +1,4 @@
-"""Heat maps and strongest labels of image regions, for the cards of the HTML page."""
+"""Draw heat maps and strongest labels of image regions, for the cards of the HTML page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,7 +18,7 @@ from surelabel.report.thumbnails import thumbnail_jpeg_data_uri
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe and Ito
 MAX_MAPS = 3  # heat maps in a row
-MIN_OPACITY, MAX_OPACITY = 0.15, 0.7  # at weight 0; at the average weight or more
+MIN_OPACITY, MAX_OPACITY = 0.15, 0.7  # opacity at weight 0; at the average weight or more
 HEAT_MAPS = "Heat map of each label"
 FROZEN = "Similarity in the frozen encoder"
 ADAPTED = "Similarity after adaptation"
@@ -67,7 +67,7 @@ def _region_overlay_opacity(image: Image.Image, regions: RegionMaps) -> Array | 
 def region_overlay_heat_map_groups(
     regions: RegionMaps,
 ) -> Iterator[tuple[str, Mapping[str, Array]]]:
-    """Iterate over the available kinds of heat maps: title, and mapping from label to heat map."""
+    """Yield the title of each available kind of heat map, and the heat maps by label."""
     groups = (
         (HEAT_MAPS, regions.maps),
         (FROZEN, regions.frozen_similarities),

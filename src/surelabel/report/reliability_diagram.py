@@ -1,4 +1,4 @@
-"""Reliability diagrams of all decisions, with the consistency band of calibrated probabilities."""
+"""Plot reliability diagrams of all decisions, with the band of calibrated probabilities."""
 
 from collections.abc import Sequence
 

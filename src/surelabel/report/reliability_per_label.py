@@ -1,4 +1,4 @@
-"""Small reliability diagrams of the labels with the most positives."""
+"""Plot small reliability diagrams of the labels with the most positives."""
 
 import numpy as np
 from matplotlib.axes import Axes

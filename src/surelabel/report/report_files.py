@@ -1,4 +1,4 @@
-"""Write a report to a folder: an HTML page, the same as Markdown, plots and a JSON file."""
+"""Write a report to a folder: an HTML page, Markdown, plots and a JSON file."""
 
 import json
 from collections.abc import Sequence
@@ -65,11 +65,11 @@ def report(
     retrieval: RetrievalResults | None = None,
     unseen: UnseenClasses | None = None,
 ) -> Path:
-    """Write an evaluation report: an HTML page, the same as Markdown, plots and a JSON file.
+    """Write an evaluation report as an HTML page, Markdown, plots and a JSON file.
 
     ``index.html`` needs no other file and no network. ``report.md`` contains the same tables and
-    links the plots, which are PNG files in ``plots/``. ``evaluation.json`` contains all metrics. An
-    existing report in the folder is replaced.
+    links to the plots, which are PNG files in ``plots/``. ``evaluation.json`` contains all metrics.
+    An existing report in the folder is replaced.
 
     Args:
         evaluation: Evaluation to report.
@@ -133,7 +133,8 @@ def report_captions(
         pairs: Images and captions of the evaluation.
         folder: Folder of the report, which must be new, empty or an existing report.
         model: Name of the recognizer.
-        relevance_rows: Rows of ``RELEVANCE_FILE_HEADER``, of files with relevant ids.
+        relevance_rows: Table rows of relevance files, with the columns of
+            ``RELEVANCE_FILE_HEADER``.
 
     Returns:
         Path of ``index.html``.
@@ -213,8 +214,8 @@ def check_report_folder(folder: str | Path) -> None:
         return
     if not path.is_dir():
         raise DataError(
-            f"A report is a folder, but {path} is a file. The file was not changed; give another "
-            "path."
+            f"The path of a report must be a folder; got the file {path}. The file was not "
+            "changed. Give another path."
         )
     contents = {p.relative_to(path).as_posix() for p in path.rglob("*")}
     other_files = sorted(contents - REPORT_FILES)
@@ -222,9 +223,9 @@ def check_report_folder(folder: str | Path) -> None:
         other_files = [PAGE]
     if other_files:
         raise DataError(
-            f"The folder of a report must be new, empty or an existing report, but {path} contains "
-            f"other files, such as {other_files[0]}. The folder was not changed; give another "
-            "folder."
+            f"The folder of a report must be new, empty or an existing report; got {path}, which "
+            f"contains other files, such as {other_files[0]}. The folder was not changed. Give "
+            "another folder."
         )
 
 
@@ -236,15 +237,15 @@ def _check_report_before_has_same_data(evaluation: Evaluation, before: Evaluatio
         earlier.names
     ):
         raise InputError(
-            "before and evaluation must have the same images and labels in the same order. before "
-            f"has {len(earlier)} images and {len(earlier.names)} labels; evaluation has "
-            f"{len(predictions)} images and {len(predictions.names)} labels. "
+            "before and evaluation must have the same images and labels in the same order; got "
+            f"{len(earlier)} images and {len(earlier.names)} labels in before, and "
+            f"{len(predictions)} images and {len(predictions.names)} labels in evaluation. "
             "Compute both evaluations on the same dataset."
         )
 
 
 def _is_report(folder: Path) -> bool:
-    """Return whether a JSON file of a folder starts with the first bytes of that of a report."""
+    """Return whether a folder contains a JSON file with the first bytes of a report file."""
     for name, formats in FORMATS_OF_FILES.items():
         if (folder / name).is_file():
             starts = tuple(f'{{\n "format": "{key}"'.encode() for key in formats)

@@ -1,4 +1,4 @@
-"""All metrics of a report as JSON."""
+"""Convert all metrics of a report to JSON."""
 
 import json
 from collections.abc import Sequence

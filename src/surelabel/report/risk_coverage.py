@@ -1,4 +1,4 @@
-"""Plot of the risk-coverage curve: error rate against the fraction of images that are kept."""
+"""Plot the error rate against the fraction of kept images (risk-coverage curve)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Histograms of the probabilities of positive and of negative labels."""
+"""Plot histograms of the probabilities of positive and of negative labels."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Retrieval results in a report: mAP by query length, and example queries with their images."""
+"""Render retrieval results in a report: mAP by query length, and example queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -189,7 +189,7 @@ def _render_search_results_example(example: QueryRanking, folder: str) -> Markup
     relevance = example.is_relevant[:MAX_IMAGES]
     summary = (
         f"{sum(relevance)} of these {len(relevance)} images match the query, and "
-        f"{example.n_relevant:,} of all images; average precision "
+        f"{example.n_relevant:,} of all images match it. The average precision is "
         f"{format_described_metric_value(example.average_precision, '%')}."
     )
     cards = [

@@ -1,4 +1,4 @@
-"""Thumbnails of images, and data URIs of image files."""
+"""Create thumbnails of images, and data URIs of image files."""
 
 import base64
 from io import BytesIO

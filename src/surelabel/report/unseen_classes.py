@@ -1,4 +1,4 @@
-"""Tables and reliability diagrams of seen and unseen classes (generalized zero-shot)."""
+"""Render tables and reliability diagrams of seen and unseen classes (generalized zero-shot)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ RANKING_COLUMNS = (
 )
 SEEN_UNSEEN_COLUMNS = ("", "seen", "noise floor", "unseen", "noise floor", "unit")
 RANKING_NOTE = (
-    "Seen classes may have training annotations; unseen classes have none. Zero-shot: only the "
-    "unseen classes are ranked, in the {images} images with a positive unseen class. Generalized "
-    "zero-shot: seen and unseen classes are ranked together, in all images. Perfect ranking: the "
-    "value of a ranking without errors. For metrics at k, this value is below 100 % if images have "
-    "more or fewer than k positive labels."
+    "Seen classes may have training annotations; unseen classes have none. In the column “unseen "
+    "only” (zero-shot), only the unseen classes are ranked, in the {images} images with a positive "
+    "unseen class. In the column “seen and unseen” (generalized zero-shot), seen and unseen "
+    "classes are ranked together, in all images. A perfect ranking has no errors. Its metrics at k "
+    "are below 100 % if images have more or fewer than k positive labels."
 )
 CALIBRATION_NOTE = (
     "All values are computed on all images. The noise floor is the expected value for perfectly "
@@ -121,7 +121,7 @@ def plot_unseen_classes_reliability(
         "reliability_seen_unseen",
         "Calibration of seen and unseen classes",
         f"Two reliability diagrams of the same images. {'; '.join(errors)}.",
-        "Dots: unseen classes, with their consistency band. Squares: seen classes.",
+        "Dots show unseen classes, with their consistency band. Squares show seen classes.",
         draw_reliability_diagram(curves, note),
     )
 

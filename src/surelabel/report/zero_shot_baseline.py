@@ -1,4 +1,4 @@
-"""Table that compares a recognizer with its zero-shot baseline and with the targets."""
+"""Render a table that compares a recognizer with its zero-shot baseline and the targets."""
 
 from collections.abc import Mapping
 

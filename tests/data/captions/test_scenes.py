@@ -80,11 +80,11 @@ def test_a_scene_without_captions_is_counted_and_the_others_keep_their_relevance
     [
         (
             scene_line("0.jpg", ["dog"], ("a dog", ["dog"])) + LINE,
-            "labels and mentions in all lines or in none.*; got 1 lines without them",
+            "labels and mentions in all lines or in none.*; got 1 lines without labels or mentions",
         ),
         (
             scene_line("0.jpg", ["dog"], ("a dog", ["dog"])) * 2,
-            "each image once; got 0 lines without them, and 2 lines for 1 images",
+            "in one line; got 0 lines without labels or mentions, and 2 lines for 1 images",
         ),
         (scene_line("0.jpg", "dog", ("a dog", ["dog"])), "expected a list of labels; got 'dog'"),
         (scene_line("0.jpg", ["dog"], ("a dog", [3])), r"expected a list of labels; got \[3\]"),

@@ -176,7 +176,7 @@ def test_a_row_that_is_not_there_is_refused(start, row):
 
 def test_a_step_without_a_gradient_is_refused(start):
     estimator = LabelEstimator(start)
-    with pytest.raises(InputError, match=r"call backward\(\)"):
+    with pytest.raises(InputError, match=r"got none. Call backward\(\)"):
         estimator.step(estimator.gather([[0]]))
 
 

@@ -1,4 +1,4 @@
-"""Calibration comparison of losses, links, label-pair regularization and calibrators."""
+"""This package compares calibration: losses, links, label-pair regularization and calibrators."""
 
 from surelabel.bench.calibrated.curves import plot_calibrated_curves
 from surelabel.bench.calibrated.page import calibrated_tables_as_published, calibration_paragraphs

@@ -1,4 +1,4 @@
-"""Conclusions of the calibration comparison, as sentences generated from the results."""
+"""Generate the conclusions of the calibration comparison as sentences from the results."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from surelabel.bench.rows import intervals_exclude_zero
 from surelabel.metrics import ConfidenceInterval
 from surelabel.report.metric_descriptions import describe_metric, format_described_metric_with_unit
 
-# Target for SPA: ratio of the ACE of ASY to that of SPA, and largest difference in mAP.
+# Target for SPA: lowest ratio of the ACE of ASY to the ACE of SPA, largest difference in mAP.
 TARGET_FACTOR, TARGET_POINT = 2.5, 0.01
 REPORTED_DIFFERENCES = (
     ("SPA", "ASY + detached map"),
@@ -25,7 +25,7 @@ REPORTED_DIFFERENCES = (
 
 
 def calibration_conclusions(results: CalibrationResults) -> Iterator[str]:
-    """Iterate over the conclusions; the first one states whether SPA reaches its target."""
+    """Iterate over the conclusions, the first of which states whether SPA reaches its target."""
     yield _calibrated_target_conclusion(results)
     yield _calibrated_best_rows_conclusion(results)
     for first, second in REPORTED_DIFFERENCES:
@@ -49,7 +49,7 @@ def _calibrated_target_conclusion(results: CalibrationResults) -> str:
         f"points). The mAP@y of SPA is {abs(100 * map_gain):.1f} points "
         f"{'higher' if map_gain >= 0 else 'lower'}. "
         f"The target is a factor of at least {TARGET_FACTOR:g} with a difference in mAP@y of at "
-        f"most one point: {'reached' if is_reached else 'not reached'}."
+        f"most one point. The target is {'reached' if is_reached else 'not reached'}."
     )
 
 
@@ -60,8 +60,8 @@ def _calibrated_best_rows_conclusion(results: CalibrationResults) -> str:
     log_loss = metric_column_value(by_log_loss.mean("log_loss"), "log_loss")
     return (
         f"{by_log_loss.title} has the lowest log loss of all rows ({log_loss} nats), and "
-        f"{by_ace.title} the lowest ACE ({metric_column_value(by_ace.mean('ace'), 'ace')} points, "
-        f"noise floor {noise_floor})."
+        f"{by_ace.title} has the lowest ACE "
+        f"({metric_column_value(by_ace.mean('ace'), 'ace')} points, noise floor {noise_floor})."
     )
 
 
@@ -113,7 +113,7 @@ def _calibrated_sign_conclusion(results: CalibrationResults) -> str:
             )
     if contradictions:
         return (
-            "Differences in ACE that have the opposite sign in the SPA paper: "
+            "The following differences in ACE have the opposite sign in the SPA paper: "
             f"{', '.join(contradictions)}."
         )
     return "No significant difference in ACE has the opposite sign in the SPA paper."

@@ -1,4 +1,4 @@
-"""Figure of the calibration comparison: reliability, retrieval and sensitivity by dataset."""
+"""Plot reliability, retrieval and sensitivity of the calibration comparison by dataset."""
 
 from collections.abc import Sequence
 
@@ -24,16 +24,16 @@ COLOURS = (TEXT, ORANGE, BLUE, "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 RETRIEVAL_CURVES = ("BCE", "ASY", "ASY + detached map", "SPA", "SPA + LPR")
 NOTE = (
-    "All plots show the first fit. Reliability: decisions of all labels are pooled in 15 bins of "
-    "equal width; each point is the mean of a bin. Retrieval: error bars are two standard errors "
-    "of the mean over sampled queries. Sensitivity: one setting of SPA is changed at a time; a "
-    "filled point is the value of the SPA paper."
+    "All plots show the first fit. In the reliability plot, the decisions of all labels are pooled "
+    "in 15 bins of equal width, and each point is the mean of a bin. In the retrieval plot, error "
+    "bars are two standard errors of the mean over sampled queries. In the right plot, one setting "
+    "of SPA is changed at a time, and a filled point is the value of the SPA paper."
 )
 PAPER_SETTINGS = {"zeta_neg": 5.0, "k_neg": 3.0, "b_neg": 1.0}
 
 
 def plot_calibrated_curves(results: Sequence[CalibrationResults]) -> bytes:
-    """Return a PNG with reliability, retrieval and sensitivity plots; each row is a dataset."""
+    """Return a PNG with reliability, retrieval and sensitivity plots, one row per dataset."""
     height = SIZE[1] * len(results)
     figure = Figure(figsize=(SIZE[0], height), facecolor=PAPER)
     grid = figure.subplots(len(results), 3, squeeze=False)

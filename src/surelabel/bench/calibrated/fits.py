@@ -1,4 +1,4 @@
-"""Fitting of linear heads on samples of the training images, with cached scores."""
+"""Fit linear heads on samples of the training images, with cached scores."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from surelabel.recognizer.fitting import FittingData, fit_recognizer_method
 from surelabel.records import Features, LabelledFeatures
 from surelabel.training import feature_batch_tensors
 
-TRAIN_SHARE = 0.8  # of the training images, sampled anew for each seed
+TRAIN_SHARE = 0.8  # share of the training images that is sampled for each seed
 
 
 def calibrated_fit_scores(

@@ -1,4 +1,4 @@
-"""Linear heads of the calibration comparison: losses, and readouts from scores to log-odds."""
+"""Define the linear heads of the calibration comparison: losses, and readouts to log-odds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -86,13 +86,14 @@ HEADS: dict[str, Head] = _define_calibrated_heads()
 def candidate_head_runs(
     head: Head, run: Run, *, count: int, seed: int, selected_without_pairs: Run | None = None
 ) -> list[Run]:
-    """Return the candidate runs of a head, from which validation selects one.
+    """Return the candidate runs of a head, of which one is selected on the validation split.
 
     The runs differ in learning rate, weight decay and the weight of label-pair regularization.
     Every head has the same number of candidates. Without label-pair regularization, the first
-    candidate has the default learning rate and weight decay, and the others are sampled from the
-    grid. With label-pair regularization, the first candidates combine each weight with the settings
-    selected without it, and the others are sampled from the grid.
+    candidate has the default learning rate and weight decay, and the other candidates are sampled
+    from the grid. With label-pair regularization, the first candidates combine each weight with the
+    settings selected without label-pair regularization, and the other candidates are sampled from
+    the grid.
 
     Args:
         head: Head to fit.

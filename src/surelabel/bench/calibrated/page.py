@@ -1,4 +1,4 @@
-"""Markdown of the calibration comparison."""
+"""Write the Markdown of the calibration comparison."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -30,32 +30,33 @@ from surelabel.report.metric_descriptions import describe_metric
 DIFFERENCE_METRICS = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
 ROWS = (
     "Each value is the mean ± standard deviation over fits. The noise floor in brackets is the "
-    "expected value for a perfectly calibrated model with the same probabilities. **Bold**: the "
-    "mAP@y is within one point of the highest mAP@y. Ranking metrics use the raw scores. A map is "
-    "the link of a loss. The settings of a head with a map were selected with the map, not with "
-    "the plain sigmoid."
+    "expected value for a perfectly calibrated model with the same probabilities. Rows in "
+    "**bold** have an mAP@y within one point of the highest mAP@y. Ranking metrics use the raw "
+    "scores. A map is the link of a loss. The settings of a head with a map were selected with the "
+    "map, not with the plain sigmoid."
 )
 SELECTED_SETTINGS = (
     "The settings of each head are those with the lowest validation log loss among the candidates. "
     "All heads have the same number of candidates. With label-pair regularization (LPR), the first "
-    "candidates combine each weight λ with the settings selected without LPR; the others are "
+    "candidates combine each weight λ with the settings selected without LPR. The others are "
     "sampled from the grid."
 )
 COMPARISONS = (
-    "Differences between rows with 95 % intervals. Before the slash: mean over fits, with a paired "
-    "t interval. After the slash: first fit, with a paired bootstrap interval over test images. "
+    "The table has differences between rows with 95 % intervals. The value before the slash is the "
+    "mean over fits, with a paired t interval. The value after the slash is that of the first fit, "
+    "with a paired bootstrap interval over test images. "
     "**Bold**: the interval excludes 0. The fits share most of their training images, so the first "
     "interval shows the variation between repeated fits, not between independent training sets. "
     "With this many differences, some intervals exclude 0 by chance."
 )
 SENSITIVITY = (
-    "Metrics of the first fit of SPA with one setting changed. The other settings of the loss are "
-    "those of the SPA paper (zeta_neg 5, k_neg 3, b_neg 1). Learning rate and weight decay were "
-    "selected for the settings of the paper. The last rows add label-pair regularization, one row "
-    "for each weight."
+    "The table has metrics of the first fit of SPA with one setting changed. The other settings of "
+    "the loss are those of the SPA paper (zeta_neg 5, k_neg 3, b_neg 1). Learning rate and weight "
+    "decay were selected for the settings of the paper. The last rows add label-pair "
+    "regularization, one row for each weight."
 )
 RETRIEVAL = (
-    "Retrieval with the first fit: mean average precision (mAP) of queries with wanted and "
+    "The table has the mean average precision (mAP) of the first fit for queries with wanted and "
     "unwanted labels, by number of labels. All queries of up to {exact} labels are evaluated. "
     "Longer queries are sampled for each combination of the numbers of wanted and unwanted labels; "
     "± is the standard error of the sample. The standard error does not include the variation "
@@ -72,7 +73,7 @@ def calibration_paragraphs(results: CalibrationResults) -> Iterator[str]:
     yield (
         f"Linear heads on frozen features with {results.labels} labels are fitted on {train:,} "
         f"training images. {validation:,} validation images are used to select settings and to "
-        f"calibrate, {test:,} test images to evaluate. Each head has {plan.settings_per_head} "
+        f"calibrate, and {test:,} test images to evaluate. Each head has {plan.settings_per_head} "
         "candidate settings, of which one is selected by validation log loss. Each head is fitted "
         f"{plan.seeds} times, each time on another 80 % of the training images. Calibration errors "
         "use 15 bins of equal width, pooled over labels."

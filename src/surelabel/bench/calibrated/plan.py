@@ -1,4 +1,4 @@
-"""Rows, metrics, sizes and settings of the calibration comparison."""
+"""Define the rows, metrics, sizes and settings of the calibration comparison."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -16,7 +16,7 @@ TABLE_METRICS = (
     "ece",
     "ece_of_candidates",
 )
-COMPARED_ROWS = (  # differences of the first row minus the second
+COMPARED_ROWS = (  # pairs of rows; the second row is subtracted from the first row
     ("SPA", "ASY"),
     ("SPA", "ASY + detached map"),
     ("SPA", "focal"),
@@ -34,7 +34,7 @@ COMPARED_ROWS = (  # differences of the first row minus the second
     ("SPA + Platt", "ASY + Platt"),
     ("SPA + Platt", "BCE + Platt"),
 )
-SENSITIVITY_SETTINGS = {  # values of SPA's settings, one changed at a time; includes the paper's
+SENSITIVITY_SETTINGS = {  # values of each setting of SPA, including the value of the paper
     "zeta_neg": (1.0, 2.0, 5.0, 10.0),
     "k_neg": (1.0, 2.0, 3.0, 5.0),
     "b_neg": (0.0, 0.5, 1.0, 2.0),
@@ -48,7 +48,7 @@ RETRIEVAL_ROWS = (
     "ASY + Platt",
     "SPA + Platt",
 )
-PLOTTED_ROWS = ("BCE", "ASY", "SPA", "SPA + LPR")  # in reliability plots, with the best Platt row
+PLOTTED_ROWS = ("BCE", "ASY", "SPA", "SPA + LPR")  # with the best Platt row
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CalibrationPlan:
         max_query_length: Number of labels in the longest query.
         max_exact_length: Largest query length for which all queries are evaluated. For large
             datasets, a smaller length is used.
-        queries_per_shape: Number of longer queries sampled for each shape, which is a combination
+        queries_per_shape: Number of longer queries sampled for each shape. A shape is a combination
             of the numbers of wanted and unwanted labels.
     """
 

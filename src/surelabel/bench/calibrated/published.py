@@ -1,9 +1,9 @@
-"""Tables 3 and 4 as published in "Towards Calibrated Multi-label Deep Neural Networks".
+"""This module contains tables 3 and 4 of "Towards Calibrated Multi-label Deep Neural Networks".
 
 Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024. The values
 are mAP@y, mAP@x, ACE and MCE in percent. The paper does not state the bins, whether labels are
 pooled, or the weight lambda of label-pair regularization. In the printed Table 4, the headers of
-the first two columns are exchanged, as its BCE row shows. All columns of this module are in the
+the first two columns are exchanged, as the BCE row shows. All columns of this module are in the
 order of Table 3.
 """
 

@@ -1,4 +1,4 @@
-"""Readouts of fitted heads: conversion of scores to log-odds by a link, sigmoid or calibrator."""
+"""Convert scores of fitted heads to log-odds by a link, a sigmoid or a calibrator."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from surelabel.config import Run
 from surelabel.metrics import log_loss_of_logits
 from surelabel.records import LabelledFeatures
 
-HeadScores = tuple[Array, Array]  # of validation and test images
+HeadScores = tuple[Array, Array]  # scores of validation and test images
 
 
 @dataclass(frozen=True)

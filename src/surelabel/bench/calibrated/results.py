@@ -1,4 +1,4 @@
-"""Results of the calibration comparison, and their measurement on one dataset.
+"""Measure the results of the calibration comparison on one dataset.
 
 Every head is a linear layer on frozen features. All heads have the same number of candidate
 settings. The candidate with the lowest validation log loss of the first readout is selected. With
@@ -43,7 +43,7 @@ from surelabel.metrics import ReliabilityBins, reliability_bins
 CalibrationTask = ComparisonTask[FeatureSplits, CalibrationPlan]
 
 SENSITIVITY_METRICS = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
-NEAR_BEST = 0.01  # largest distance from the best mean average precision of a bold row
+NEAR_BEST = 0.01  # largest difference of a bold row from the best mean average precision
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class CalibrationResults:
 
     @property
     def near_best(self) -> set[str]:
-        """Titles of the rows within one point of the best mean average precision."""
+        """Return the titles of the rows within one point of the best mean average precision."""
         values = {row.title: row.mean("mean_average_precision") for row in self.rows}
         best = max(values.values())
         return {title for title, value in values.items() if value >= best - NEAR_BEST}
@@ -135,7 +135,7 @@ def measure_calibration_results(task: CalibrationTask) -> CalibrationResults:
 
 
 def _number_of_calibrated_run_steps(plan: CalibrationPlan) -> int:
-    """Return the number of fits and of rows of the retrieval table."""
+    """Return the number of progress steps: fits, and rows of the retrieval table."""
     n_fits = len(HEADS) * (plan.settings_per_head + plan.seeds)
     n_sensitivity_fits = sum(map(len, SENSITIVITY_SETTINGS.values())) + len(PAIR_WEIGHTS)
     return n_fits + n_sensitivity_fits + len(RETRIEVAL_ROWS)
@@ -176,7 +176,7 @@ def _sensitivity_of_calibrated_run(
 
 
 def _changed_calibrated_runs(run: Run) -> Iterator[tuple[str, float, Run]]:
-    """Yield a setting of the loss or the weight of label pairs, its value, and the changed run."""
+    """Yield the name and the value of each changed setting or weight, and the changed run."""
     for setting, values in SENSITIVITY_SETTINGS.items():
         for value in values:
             yield setting, value, replace(run, loss=Choice("spa", {setting: value}))

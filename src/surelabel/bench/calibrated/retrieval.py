@@ -1,4 +1,4 @@
-"""Retrieval by conjunctions of labels: mean average precision of each row by query length."""
+"""Measure the retrieval mAP of conjunctions of labels for each row, by query length."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from surelabel.retrieval.conjunction_map import (
     number_of_queries_in_conjunction_map,
 )
 
-MAX_SCORED_PAIRS = 6_000_000_000  # queries x images of exact evaluation: 1.5 core minutes a row
-TIE_RANGE = 0.1  # nats below the common limit over which tied images are spread
+MAX_SCORED_PAIRS = 6_000_000_000  # queries x images; 1.5 core minutes per row
+TIE_RANGE = 0.1  # range in nats below -40 in which tied logits are placed
 
 
 def measure_calibrated_retrieval(
@@ -32,7 +32,7 @@ def measure_calibrated_retrieval(
     Returns:
         Lists with one entry for each query length: ``length``, ``map``, ``standard_error`` (0 if
         all queries were evaluated), ``evaluated`` (number of evaluated queries) and ``unfulfilled``
-        (number of queries without a relevant image). In addition, ``max_exact_length``, the largest
+        (number of queries without a relevant image). The entry ``max_exact_length`` is the largest
         length for which all queries were evaluated.
     """
     logits = break_calibrated_retrieval_ties(readout.logits[0], readout.scores[0])
@@ -65,7 +65,7 @@ def measure_calibrated_retrieval(
 def calibrated_retrieval_exact_length(n: int, c: int, plan: CalibrationPlan) -> int:
     """Return the largest query length up to which all queries are evaluated.
 
-    The number of queries of all lengths up to this one, times the number of images, is at most
+    The number of queries of all lengths up to this length, times the number of images, is at most
     ``MAX_SCORED_PAIRS``.
 
     Args:

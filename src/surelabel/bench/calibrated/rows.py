@@ -1,4 +1,4 @@
-"""Rows of the metrics table: readouts measured on the test images, and differences of rows."""
+"""Measure the rows of the metrics table on the test images, and the differences of rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ NOISE_FLOOR_RESAMPLES = 5  # simulated targets for each noise floor
 
 @dataclass(frozen=True)
 class CalibrationRow(ComparisonRow):
-    """One row of the metrics table, titled after its loss, readout and calibrator.
+    """One row of the metrics table, whose title states the loss, the readout and the calibrator.
 
     Attributes:
         head: Key of the fitted head in ``HEADS``.
@@ -36,7 +36,7 @@ class CalibrationRow(ComparisonRow):
 
 @dataclass(frozen=True)
 class RowComparison:
-    """Difference of two rows: the metrics of the first row minus those of the second row.
+    """Difference of two rows: the metrics of the first row minus the metrics of the second row.
 
     Attributes:
         first: Title of the first row.

@@ -1,4 +1,4 @@
-"""Comparison of label-free methods: untrained methods, and students trained on pseudo-labels."""
+"""This package compares label-free methods: untrained methods and students on pseudo-labels."""
 
 from surelabel.bench.comparison import BenchComparison
 from surelabel.bench.label_free.page import label_free_paragraphs

@@ -1,4 +1,4 @@
-"""Scores and cost per image of one recognizer of the label-free comparison."""
+"""Compute scores and cost per image of one recognizer of the label-free comparison."""
 
 import tempfile
 import time
@@ -101,10 +101,10 @@ def label_free_method_scores(
 
 
 def _cost_of_method_scores(recognizer: Recognizer, images: LabelledImages) -> Array:
-    """Return the number of trained parameters; passes, FLOPs and seconds per image; ``(4,)``."""
+    """Return trained parameters, and passes, FLOPs and seconds per image, ``(4,)``."""
     timed, original_cache = images.take(range(min(TIMED_IMAGES, len(images)))), recognizer.cache
     parameters = sum(p.numel() for p in recognizer.method.parameters() if p.requires_grad)
-    recognizer.method.requires_grad_(False)  # otherwise the FLOP counter follows gradients
+    recognizer.method.requires_grad_(False)  # otherwise the FLOP counter tracks gradients
     seconds, flops, passes = [], 0, 0
     for counts_flops in (False, False, True):
         with tempfile.TemporaryDirectory() as folder:

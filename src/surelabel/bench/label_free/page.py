@@ -1,4 +1,4 @@
-"""Markdown and conclusions of the label-free comparison."""
+"""Write the Markdown and the conclusions of the label-free comparison."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,24 +20,24 @@ from surelabel.bench.metric_cells import (
 from surelabel.metrics import ConfidenceInterval
 
 RANKING = (
-    "mAP@y is the mean average precision over labels, with the 95 % interval over test images. "
-    "The gain is the difference from **{best}**, the row with one encoder pass and the highest "
-    "validation mAP. mAP@x is the mean over images of the average precision of labels. Main and "
-    "others are the recall of the main objects and of all other objects, if each image receives as "
-    "many labels as it has positive targets. ± is the standard deviation over seeds, which change "
-    "the random crops or the training of the student."
+    "mAP@y is the mean average precision over labels, with the 95 % interval over test images. The "
+    "gain is the difference from **{best}**, the row with one encoder pass and the highest "
+    "validation mAP. mAP@x is the mean over images of the average precision of labels. The columns "
+    "main and others have the recall of the main objects and of all other objects, if each image "
+    "receives as many labels as it has positive targets. ± is the standard deviation over seeds, "
+    "which change the random crops or the training of the student."
 )
 CALIBRATION = (
-    "Calibration without labels: each recognizer except the linear probe is calibrated on "
-    "unlabelled images; all are evaluated with the targets of the test images. Brackets have the "
-    "noise floor of the ECE. Platt: Platt scaling of the same scores on 100 annotated images, mean "
-    "over 5 samples of images. Labels: expected and true number of labels per image. F1: "
-    "micro-averaged F1 if the expected number of labels is predicted, and with the best single "
-    "threshold."
+    "Each recognizer except the linear probe is calibrated on unlabelled images. All recognizers "
+    "are evaluated with the targets of the test images. Brackets have the noise floor of the ECE. "
+    "The column Platt has the metrics after Platt scaling of the same scores on 100 annotated "
+    "images, as means over 5 samples of images. The column labels has the expected and the true "
+    "number of labels per image. The column F1 has the micro-averaged F1 if the expected number of "
+    "labels is predicted, and with the best single threshold."
 )
 COST = (
-    "Cost per image: number of encoder passes, floating-point operations, and processor time on "
-    "one core."
+    "The cost per image is the number of encoder passes, of floating-point operations, and the "
+    "processor time on one core."
 )
 STAGES = (
     "Pseudo-labels of {count:,} training images are evaluated with the targets of these images, "

@@ -1,4 +1,4 @@
-"""Methods, student variants, sizes and settings of the label-free comparison."""
+"""Define methods, student variants, sizes and settings of the label-free comparison."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,15 +17,15 @@ class LabelFreePlan:
         test: Number of annotated test images.
         probe_images: Number of annotated training images of the linear probe, which is a supervised
             reference.
-        student_images: Number of unlabelled images that train each student.
+        student_images: Number of unlabelled images on which each student is trained.
         student_epochs: Number of training epochs of each student.
         student_seeds: Number of random seeds for each student variant.
-        crop_seeds: Number of seeds of the random crops, for the row ``reseeded_crop_count`` only.
+        crop_seeds: Number of seeds of the random crops of the row ``reseeded_crop_count``.
         crop_counts: Numbers of random crops per image (M), one row each.
         reseeded_crop_count: Number of crops per image of the row that is measured with several
             seeds, one of ``crop_counts``.
-        correction_top_k: Numbers of labels per image whose scores a correction of pseudo-labels
-            raises (beta in TailorCLIP), one stage each.
+        correction_top_k: Numbers of labels per image whose scores are increased by a correction of
+            pseudo-labels (beta in TailorCLIP), one stage each.
         fusion_margins: Margins of ``max_fusion_with_margin`` (alpha in TailorCLIP), one stage each.
     """
 

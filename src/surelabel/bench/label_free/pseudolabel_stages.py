@@ -1,4 +1,4 @@
-"""Mean average precision and rank inversions of pseudo-labels after each processing stage."""
+"""Measure mAP and rank inversions of pseudo-labels after each processing stage."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def _view_scores_of_pseudolabel_stages(
     encoded = encode_recognizer_input(
         Images(paths), recognizer.method, recognizer.encoder, recognizer.cache
     )
-    assert isinstance(recognizer.method, UsesViews)  # all teachers of this comparison
+    assert isinstance(recognizer.method, UsesViews)  # true for all teachers
     return recognizer.method.view_scores(encoded.features)
 
 

@@ -1,4 +1,4 @@
-"""Results of the label-free comparison, and their measurement on one image collection."""
+"""Measure the results of the label-free comparison on one image collection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class LabelFreeResults:
 
     @property
     def best_untrained(self) -> LabelFreeRow:
-        """Row with the best mean average precision among methods that are not trained."""
+        """Return the row with the best mean average precision among untrained methods."""
         trained = ("cut and sew", "linear probe, all labels")
         rows = [row for row in self.rows if row.title not in trained]
         return max(rows, key=lambda row: row.mean("mean_average_precision"))

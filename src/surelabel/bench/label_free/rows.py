@@ -1,4 +1,4 @@
-"""Rows of the label-free comparison: every method measured on the test images."""
+"""Measure the rows of the label-free comparison on the test images."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,10 +26,10 @@ from surelabel.encoders import load_encoder
 from surelabel.evaluation import measure_one_positive_bias
 from surelabel.metrics import POOLED, bootstrap_interval, noise_floor, paired_bootstrap_interval
 
-RESAMPLES = 200  # of the test images, for each interval
+RESAMPLES = 200  # resamples of the test images for each interval
 RANKING_METRICS = ("mean_average_precision", "mean_average_precision_per_image")
 PLATT_IMAGES = 100  # annotated images for Platt scaling
-PLATT_SAMPLES = 5  # samples of these images
+PLATT_SAMPLES = 5  # samples of ``PLATT_IMAGES`` images
 CALIBRATION_METRICS = ("brier_skill", "log_loss", "ece", "ece_of_candidates")
 
 mean_average_precision: Callable[..., float] = POOLED["mean_average_precision"]
@@ -59,7 +59,8 @@ def label_free_row_runs(
     Args:
         images: Train, validation and test images.
         plan: Sizes and settings of the comparison.
-        seed: Seed of the runs. Rows with several seeds use consecutive seeds from this one.
+        seed: Seed of the runs. Rows with several seeds use consecutive seeds, starting with
+            ``seed``.
     """
     encoder_scale = load_encoder(images.encoder).scale
     methods = ONE_PASS_METHODS | MULTI_PASS_METHODS
@@ -181,7 +182,7 @@ def label_free_row_metrics(scores: MethodScores, images: LabelFreeSplits) -> dic
 
 
 def label_free_row_platt_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, float]:
-    """Return Brier skill and ECE after Platt scaling on 100 annotated images, mean of 5 samples.
+    """Return the mean Brier skill and ECE of Platt scaling on 5 samples of 100 annotated images.
 
     Args:
         scores: Scores of the recognizer.

@@ -1,4 +1,4 @@
-"""Train, validation and test images of the label-free comparison."""
+"""Load train, validation and test images of the label-free comparison."""
 
 from dataclasses import dataclass
 

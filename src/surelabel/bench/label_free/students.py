@@ -1,4 +1,4 @@
-"""Variants of the student of cut and sew, which is trained on pseudo-labels."""
+"""Train and measure variants of the cut-and-sew student on pseudo-labels."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Comparison of ways to answer queries with an excluded label, such as `a & !b`."""
+"""This package compares scores for queries with an excluded label, such as `a & !b`."""
 
 from surelabel.bench.comparison import BenchComparison
 from surelabel.bench.negation.page import negation_paragraphs

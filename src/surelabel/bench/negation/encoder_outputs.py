@@ -1,4 +1,4 @@
-"""Image vectors, text vectors and log-odds of one encoder, from which all rows are scored."""
+"""Compute the image vectors, text vectors and log-odds from which all rows are scored."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,17 +66,17 @@ class NegationEncoder:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder, loaded once."""
+        """Return the encoder, which is loaded once."""
         return load_encoder(self.name)
 
     @cached_property
     def label_vectors(self) -> Array:
-        """Unit vectors of the labels in the template of the zero-shot scores, ``(c, d)``."""
+        """Return unit vectors of the labels in the template of zero-shot scores, ``(c, d)``."""
         return label_text_vectors(self.encoder, self.names)
 
     @cached_property
     def bare_label_vectors(self) -> Array:
-        """Unit vectors of the labels without a template, ``(c, d)``."""
+        """Return the unit vectors of the labels without a template, ``(c, d)``."""
         return self.sentence_vectors(self.names)
 
     def sentence_vectors(self, sentences: list[str] | tuple[str, ...]) -> Array:
@@ -92,7 +92,7 @@ def label_text_vectors(encoder: Encoder, names: tuple[str, ...]) -> Array:
 def measure_negation_encoder(
     splits: NegationSplits, name: str, cache: ResultCache
 ) -> NegationEncoder:
-    """Return the outputs of an encoder for both splits; the calibration uses validation images.
+    """Return the outputs of an encoder for both splits, calibrated on the validation images.
 
     Args:
         splits: Validation and test images.
@@ -139,7 +139,7 @@ def log_probability_of_pairs(logits: Array, pairs: ColumnIndices) -> Array:
 
 
 def _output_shapes(images: LabelledImages, width: int) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each output for images and vectors of a width."""
+    """Return the shape of each output for the images and a width of the vectors."""
     per_label = images.targets.shape
     return {
         "vectors": (len(images), width),
@@ -169,7 +169,7 @@ def _compute_outputs(splits: NegationSplits, name: str) -> tuple[dict[str, Any],
         arrays[f"{split}_package"] = predictions.logits
         arrays[f"{split}_reference"] = (vectors @ texts.T - scores / recognizer.encoder.scale).mean(
             axis=1
-        )  # the same for each label, up to rounding
+        )  # equal for all labels, up to rounding
     calibrated = recognizer.calibrate(splits.validation)
     for split, images in images_of_split.items():
         arrays[f"{split}_calibrated"] = calibrated.predict(images).logits

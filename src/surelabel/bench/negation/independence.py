@@ -1,4 +1,4 @@
-"""Errors of formula probabilities that treat labels as independent given the image."""
+"""Measure errors of formula probabilities that treat labels as independent given the image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,16 +47,16 @@ class ConjunctionCalibration:
 
 @dataclass(frozen=True)
 class PairCalibration:
-    """Errors of the shares of images with both labels, for pairs of labels.
+    """Errors of P(a) P(b) as an estimate of the share of images with both labels, a and b.
 
     Attributes:
-        is_frequent: Whether the pairs are those with enough validation images with both labels.
+        is_frequent: Whether only pairs with enough validation images with both labels are included.
         n_pairs: Number of unordered pairs of labels.
         expected_share: Mean over pairs of P(a) P(b), averaged over test images.
         observed_share: Mean over pairs of the share of test images with both labels.
         signed_error: Mean over pairs of expected minus observed share, with its interval over test
             images.
-        absolute_error: Mean over pairs of the absolute error.
+        absolute_error: Mean over pairs of the absolute difference of both shares.
         absolute_error_noise_floor: Mean absolute error for targets that are sampled from P(a) P(b).
     """
 
@@ -85,7 +85,8 @@ def conjunction_calibrations(
         is_positive: True for positive targets of the test images, ``(n, c)``.
         validation: True for positive targets of the validation images, from which conjunctions are
             sampled, ``(m, c)``.
-        weights: Weights of resamples of the test images, first the original, ``(1 + r, n)``.
+        weights: Number of times that each test image occurs in the original sample (first row) and
+            in r resamples, ``(1 + r, n)``.
         plan: Plan with the numbers of conjunctions and literals.
         seed: Seed of the sampling.
     """
@@ -118,7 +119,8 @@ def pair_calibrations(
         logits: Calibrated log-odds of the test images, ``(n, c)``.
         is_positive: True for positive targets of the test images, ``(n, c)``.
         validation: True for positive targets of the validation images, ``(m, c)``.
-        weights: Weights of resamples of the test images, first the original, ``(1 + r, n)``.
+        weights: Number of times that each test image occurs in the original sample (first row) and
+            in r resamples, ``(1 + r, n)``.
         plan: Plan with the minimum number of images of frequent pairs.
         seed: Seed of the sampled targets.
     """

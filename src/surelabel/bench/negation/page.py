@@ -1,4 +1,4 @@
-"""Markdown of the comparison of queries with an excluded label."""
+"""Write the Markdown of the comparison of queries with an excluded label."""
 
 from collections.abc import Callable, Iterator, Sequence
 from math import isnan

@@ -1,4 +1,4 @@
-"""Rows, sizes and settings of the comparison of queries with an excluded label."""
+"""Define rows, sizes and settings of the comparison of queries with an excluded label."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class NegationPlan:
     Attributes:
         validation: Maximum number of validation images.
         test: Maximum number of test images.
-        min_relevant: Minimum number of relevant images of a query: a positive, b negative.
+        min_relevant: Minimum number of images of a query on which a is positive and b is negative.
         min_both: Minimum number of images of a query on which a and b are positive.
         resamples: Number of bootstrap resamples of the test images.
         weights: Candidate weights w of the embedding arithmetic t_a - w t_b.

@@ -1,4 +1,4 @@
-"""Embeddings of `a & !b` for an encoder: sentences, arithmetic and optimization."""
+"""Compute embeddings of `a & !b`: sentences, arithmetic and optimization."""
 
 import numpy as np
 
@@ -53,13 +53,13 @@ def optimized_embeddings(
     negative_weight: float,
     start_weight: float,
 ) -> Array:
-    """Return query embeddings after gradient steps towards positive and from negative texts.
+    """Optimize query embeddings towards positive texts and away from negative texts.
 
         L(e) = - mean_k cos(e, p_k) + v · mean_k cos(e, n_k) + u/2 · |e - e_0|²
 
-    e_0 is the embedding at the start, p_k and n_k are the vectors of the positive and of the
-    negative texts, v is the negative weight and u the weight of the start. After each step, the
-    embedding is normalized.
+    Here e_0 is the embedding at the start, and p_k and n_k are the vectors of the positive and of
+    the negative texts. The negative weight is v, and the weight of the start is u. After each step,
+    the embedding is normalized.
 
     Args:
         start: Unit vectors e_0, ``(q, d)``.
@@ -76,8 +76,8 @@ def optimized_embeddings(
         parts of the query.
 
     Differs:
-        The parts are the labels of the query, not the output of a language model. Loss, optimizer,
-        steps and weights are ours and are selected on validation queries.
+        The parts are the labels of the query, not the output of a language model. The loss and
+        the optimizer are ours. The steps and the weights are selected on validation queries.
     """
     attraction = positives.mean(axis=1) - negative_weight * negatives.mean(axis=1)
     embeddings = start

@@ -1,4 +1,4 @@
-"""Queries of the comparison: pairs (a, b) of `a & !b`, and sampled conjunctions of literals."""
+"""Select pairs (a, b) for the query `a & !b`, and sample conjunctions of literals."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class SampledConjunction:
     unwanted: tuple[int, ...] = ()
 
     def matches(self, is_positive: Flags) -> Flags:
-        """Return whether each image fulfils the conjunction, ``(n,)``.
+        """Return whether each image matches the conjunction, ``(n,)``.
 
         Args:
             is_positive: True for positive targets, ``(n, c)``.
@@ -57,22 +57,24 @@ def negation_query_pairs(is_positive: Flags, *, min_relevant: int, min_both: int
 def sample_conjunctions(
     is_positive: Flags, length: int, count: int, *, with_unwanted: bool, seed: int = 0
 ) -> list[SampledConjunction]:
-    """Sample distinct conjunctions of ``length`` literals that fit to annotated images.
+    """Sample distinct conjunctions of ``length`` literals that annotated images match.
 
-    An image is sampled among those with enough positive labels; the wanted labels are some of its
-    labels. Unwanted labels are not on the image. They are sampled with a probability proportional
-    to the number of images that have them together with the first wanted label.
+    An image with enough positive labels is sampled, and the wanted labels are sampled from its
+    positive labels. The unwanted labels are sampled from the other labels, with a probability
+    proportional to the number of images that also have the first wanted label.
 
     Args:
         is_positive: True for positive targets, ``(n, c)``.
         length: Number of literals, >= 1.
-        count: Number of samples; repeated conjunctions are left out.
-        with_unwanted: Whether at least one literal is unwanted, for ``length`` >= 2. The number of
-            wanted labels is then uniform from 1 to ``length`` - 1; otherwise, all are wanted.
+        count: Number of samples. Repeated conjunctions are left out.
+        with_unwanted: Whether at least one literal is unwanted, for ``length`` >= 2. If True, the
+            number of wanted labels is uniform from 1 to ``length`` - 1. If False, all labels are
+            wanted.
         seed: Seed of the sampling.
 
     Returns:
-        At most ``count`` conjunctions, sorted. If no image has enough positive labels, none.
+        At most ``count`` conjunctions, sorted. If no image has enough positive labels, the list is
+        empty.
     """
     rng = np.random.default_rng([seed, length, with_unwanted])
     y = is_positive.astype(float)

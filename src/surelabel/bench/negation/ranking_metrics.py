@@ -1,4 +1,4 @@
-"""Ranking metrics of queries with an excluded label, on the images and on resamples of them."""
+"""Compute ranking metrics of queries with an excluded label, also on resamples of images."""
 
 from collections.abc import Callable
 
@@ -22,13 +22,14 @@ def ranking_metrics_of_query(
 
     The metrics are the average precision (NaN if no image is relevant), the share of relevant
     images among the first 5 and the first 10 hits, and the share of images with the excluded label
-    among the first 10 hits. An image that a resample contains twice is two hits.
+    among the first 10 hits. An image that a resample contains twice counts as two hits.
 
     Args:
         scores: Scores, ``(n,)``. Images with equal scores are ranked by row.
         is_relevant: True for relevant images, ``(n,)``.
         is_unwanted: True for images with the excluded label, ``(n,)``.
-        counts: How often each resample contains each image, ``(n, r)``; at least 10 images each.
+        counts: Number of times that each resample contains each image, ``(n, r)``. A resample
+            contains at least 10 images.
     """
     order = np.argsort(-scores, kind="stable")
     counts, is_relevant, is_unwanted = counts[order], is_relevant[order], is_unwanted[order]
@@ -58,7 +59,7 @@ def mean_ranking_metrics(
         score: Function that returns the scores ``(n, q)`` of the images for pairs ``(q, 2)``.
         pairs: Columns of the wanted and of the excluded label of each query, ``(q, 2)``.
         is_positive: True for positive targets, ``(n, c)``.
-        counts: How often each resample contains each image, ``(n, r)``.
+        counts: Number of times that each resample contains each image, ``(n, r)``.
     """
     sums = {name: np.zeros(counts.shape[1]) for name in NEGATION_METRICS}
     undefined = np.zeros(counts.shape[1])
@@ -78,7 +79,7 @@ def mean_ranking_metrics(
 def mean_average_precision_of_queries(
     score: ScoreQueries, pairs: ColumnIndices, is_positive: Flags
 ) -> float:
-    """Return the mean AP over queries on the original images; arguments as for the other metrics.
+    """Return the mean average precision over queries on the original images.
 
     Args:
         score: Function that returns the scores ``(n, q)`` of the images for pairs ``(q, 2)``.
@@ -95,7 +96,7 @@ def mean_average_precision_of_queries(
 
 
 def resample_counts(weights: Array) -> ResampleCounts:
-    """Return the weights of resamples ``(r, n)`` as counts ``(n, r)``, with adjacent resamples."""
+    """Return the weights of resamples ``(r, n)`` as counts in contiguous memory, ``(n, r)``."""
     return np.ascontiguousarray(weights.T.astype(np.uint8))
 
 

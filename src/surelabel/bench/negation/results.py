@@ -1,4 +1,4 @@
-"""Results of the comparison of queries with an excluded label, and their measurement."""
+"""Measure the results of the comparison of queries with an excluded label."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -64,8 +64,8 @@ class NegationRow:
         encoder: Name of the encoder.
         key: Key of the row in ``ROW_TITLES``.
         metrics: Mean of each metric over queries, with its interval over test images.
-        differences: Metric minus that of the calibrated query, with its paired interval over test
-            images; empty for the calibrated query.
+        differences: Metric minus the metric of the calibrated query, with its paired interval over
+            test images. For the calibrated query, the dictionary is empty.
         undefined: Mean number of queries per resample that have no relevant image.
     """
 
@@ -88,7 +88,7 @@ class EncoderResults:
         selected: Selected settings, by row.
         rows: Rows of the table of ranking metrics.
         conjunctions: Calibration of sampled conjunctions.
-        pairs: Errors of the shares of images with both labels.
+        pairs: Errors of P(a) P(b) for pairs of labels.
     """
 
     name: str
@@ -114,7 +114,7 @@ class NegationResults:
         n_queries: Number of validation and of test queries.
         relevant: Minimum, median and maximum number of relevant test images of a query.
         n_small: Number of test queries with fewer than 10 relevant images.
-        excluded_share: Mean share of the test images with a that also have b.
+        excluded_share: Mean share of the test images with label a that also have label b.
         encoders: Measurements of each encoder.
     """
 
@@ -134,7 +134,8 @@ def measure_negation_results(task: NegationTask) -> NegationResults:
     """Measure all rows with all encoders.
 
     Args:
-        task: Images, plan, cache and seed. A step of the progress is a row or a selection.
+        task: Images, plan, cache and seed. A step of the progress is a row, a selection of
+            settings, or all independence errors.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -263,7 +264,7 @@ def _with_intervals(state: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _negation_row(encoder: str, row: str, values: Mapping[str, Mapping[str, Array]]) -> NegationRow:
-    """Return a row with the intervals of its metrics and of the differences from the query."""
+    """Return a row, with intervals of its metrics and of its differences from the row ``QUERY``."""
     metrics = {name: values[row][name] for name in NEGATION_METRICS}
     reference = {name: values[QUERY][name] for name in NEGATION_METRICS}
     return NegationRow(

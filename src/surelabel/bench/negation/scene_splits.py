@@ -1,4 +1,4 @@
-"""Validation and test images of the comparison of queries with an excluded label."""
+"""Load validation and test images of the comparison of queries with an excluded label."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class NegationSplits:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the image paths and the targets."""
+        """Return a hash of the image paths and the targets."""
         return result_cache_digest(
             *(
                 part

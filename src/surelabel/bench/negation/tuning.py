@@ -1,4 +1,4 @@
-"""Settings of the rows that score an embedding, selected on validation queries."""
+"""Select the settings of rows that score an embedding, on validation queries."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -94,7 +94,7 @@ class EmbeddingSetting:
 
     @property
     def description(self) -> str:
-        """Text of the settings of the row."""
+        """Return a description of the settings of the row."""
         score = "cosine minus reference term" if self.subtract_reference else "cosine"
         if self.row == SENTENCE:
             return f'"{self.template}", {score}'
@@ -112,7 +112,8 @@ class SelectedSetting:
     """Selected settings of a row.
 
     Attributes:
-        setting: Setting with the highest mean AP on validation queries; the first of equal ones.
+        setting: Setting with the highest mean AP on validation queries, or the first of several
+            equal settings.
         validation_ap: Mean AP of this setting on validation queries.
         n_candidates: Number of compared settings.
     """
@@ -128,7 +129,7 @@ def candidate_settings(row: str, plan: NegationPlan, template: str) -> Iterator[
     Args:
         row: Key of the row.
         plan: Plan with the compared values.
-        template: Selected sentence, at which the optimization may start.
+        template: Selected sentence, which is one of the starts of the optimization.
     """
     for subtract_reference in (False, True):
         make = partial(EmbeddingSetting, row, subtract_reference)

@@ -1,4 +1,4 @@
-"""Comparison of open-vocabulary methods on unseen classes, with ablations of Recover and Match."""
+"""This package compares open-vocabulary methods, with ablations of Recover and Match."""
 
 from surelabel.bench.comparison import BenchComparison, json_value_of_one_dataset
 from surelabel.bench.open_vocabulary.fitted_rows import fitted_rows_workload

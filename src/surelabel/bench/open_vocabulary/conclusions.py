@@ -1,4 +1,4 @@
-"""Conclusions of the open-vocabulary comparison, as sentences generated from the results."""
+"""Generate the conclusions of the open-vocabulary comparison from the results."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def open_vocabulary_conclusions(results: OpenVocabularyResults) -> Iterator[str]
             if row.title == title:
                 yield f"Compared with {description}, {_reference_gain_conclusion(row)}."
     yield (
-        f"Probabilities of {REFERENCE}: the ECE is {unseen_ece(reference)} % on unseen classes and "
+        f"The ECE of {REFERENCE} is {unseen_ece(reference)} % on unseen classes and "
         f"{seen_ece(reference)} % on seen classes. The Brier skill is {unseen_skill(reference)} % "
         f"on unseen classes and {seen_skill(reference)} % on seen classes."
     )

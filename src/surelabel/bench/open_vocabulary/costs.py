@@ -1,4 +1,4 @@
-"""Speed and memory of training and prediction, measured in a separate process for each row."""
+"""Measure speed and memory of training and prediction, in a separate process for each row."""
 
 import tempfile
 import time
@@ -20,7 +20,7 @@ from surelabel.features import FeatureCache
 from surelabel.recognizer import Recognizer
 from surelabel.records import LabelledImages
 
-EPOCHS = (1, 4)  # of two trainings; their time difference excludes set-up and encoding
+EPOCHS = (1, 4)  # of two fits; the difference of their times excludes set-up and encoding
 RESET_FILE, STATUS_FILE = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
@@ -28,7 +28,7 @@ def measure_open_vocabulary_costs(task: OpenVocabularyTask) -> list[dict[str, An
     """Measure speed and memory of each row of ``COST_ROWS``.
 
     Args:
-        task: Images, whose training split is used, plan and cache.
+        task: Images, plan and cache. Only the training images are used.
 
     Returns:
         One entry for each row, with the row's ``title`` and the values from `measure_run_cost`.

@@ -1,4 +1,4 @@
-"""Recognizers fitted on the seen classes for each table row, and their test predictions."""
+"""Fit recognizers on the seen classes for each table row, and predict the test images."""
 
 import time
 import warnings
@@ -23,7 +23,7 @@ from surelabel.methods import METHODS
 from surelabel.recognizer import Recognizer
 from surelabel.tables import table_entry_settings
 
-SCORES_VERSION = 2  # part of cache keys; 1 were list-dependent scores of recover and match
+SCORES_VERSION = 2  # part of cache keys; scores of version 1 depended on the list of labels
 TRAIN_SECONDS, ENCODE_SECONDS = 0.007, 0.006  # processor seconds per image, on one core
 
 
@@ -34,8 +34,8 @@ class FittedPredictions:
     Attributes:
         scores: Test scores, seen classes first, ``(n, c)``.
         logits: Test log-odds after Platt scaling with one slope and intercept for all classes, seen
-            classes first, ``(n, c)``. The scaling was fitted on the seen classes, also if
-            ``with_names`` drops this calibration.
+            classes first, ``(n, c)``. The scaling was fitted on the seen classes, even if
+            ``with_names`` removes this calibration.
         parameters: Number of trained parameters.
         seconds: Processor time of fitting, calibration and prediction, in seconds.
     """
@@ -100,7 +100,7 @@ def runs_of_all_fitted_rows(domain: str, plan: OpenVocabularyPlan, seed: int = 0
     Args:
         domain: Domain of the scenes: ``photo``, ``sketch`` or ``night``.
         plan: Sizes and settings of the comparison.
-        seed: Seed of the first recognizer of each row. The others use the next seeds.
+        seed: Seed of the first recognizer of each row. The other recognizers use the next seeds.
     """
     runs = [
         run
@@ -122,8 +122,9 @@ def fitted_rows_workload(domain: str, plan: OpenVocabularyPlan) -> str:
     train_seconds = sum(run.epochs for run in trained_runs) * plan.train * TRAIN_SECONDS
     n_encoded = len(runs) * (plan.validation + plan.test + plan.train)
     return (
-        f"{len(runs)} recognizers, {len(trained_runs)} of them trained on {plan.train:,} images: "
-        f"about {(train_seconds + n_encoded * ENCODE_SECONDS) / 60:.0f} minutes on one core. "
+        f"{len(runs)} recognizers are measured, and {len(trained_runs)} of them are trained on "
+        f"{plan.train:,} images. The comparison takes about "
+        f"{(train_seconds + n_encoded * ENCODE_SECONDS) / 60:.0f} minutes on one core. "
         "To resume an interrupted comparison, run the command again."
     )
 
@@ -159,7 +160,7 @@ def predictions_of_fitted_row(
         start = time.process_time()
         recognizer = fit_row_on_seen_classes(images, run)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about a calibration that is dropped
+            warnings.simplefilter("ignore", UserWarning)  # warnings about a removed calibration
             extended = recognizer.with_names(images.vocabulary.names)
         predictions = extended.predict(images.test)
         assert recognizer.calibration is not None  # set by fit_row_on_seen_classes

@@ -1,4 +1,4 @@
-"""Markdown of the open-vocabulary comparison."""
+"""Write the Markdown of the open-vocabulary comparison."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,14 +18,15 @@ RowCell = Callable[[OpenVocabularyRow], str]
 EntryCell = Callable[[dict[str, Any]], str]
 
 INTRODUCTION = (
-    "The {train:,} training images are annotated with {seen} seen classes; {removed:,} others were "
-    "removed because they contain an unseen class. Platt scaling with one slope and intercept for "
-    "all classes is fitted on the seen classes of {validation:,} images. {test:,} test images are "
-    "evaluated with all classes. Zero-shot (ZSL) metrics use the {unseen} unseen classes and the "
-    "{zsl:,} images with an unseen class. Generalized zero-shot (GZSL) metrics use all classes and "
-    "{gzsl:,} images. Every image is scored for all classes at once. Classes without a positive "
-    "image: {zsl_labels_without_positives} (ZSL) and {gzsl_labels_without_positives} (GZSL). The "
-    "mAP that counts these classes as 0 and the mAP that excludes them {same}."
+    "The {train:,} training images are annotated with {seen} seen classes. {removed:,} other "
+    "images were removed because they contain an unseen class. Platt scaling with one slope and "
+    "intercept for all classes is fitted on the seen classes of {validation:,} images. {test:,} "
+    "test images are evaluated with all classes. Zero-shot (ZSL) metrics use the {unseen} unseen "
+    "classes and the {zsl:,} images with an unseen class. Generalized zero-shot (GZSL) metrics use "
+    "all classes and {gzsl:,} images. Every image is scored for all classes at once. Classes "
+    "without a positive image: {zsl_labels_without_positives} (ZSL) and "
+    "{gzsl_labels_without_positives} (GZSL). The mAP that counts these classes as 0 and the mAP "
+    "that excludes them {same}."
 )
 RANKING = (
     "Values are means over {seeds} seeds ± standard deviation. The header of the first table of "
@@ -94,7 +95,7 @@ def open_vocabulary_paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
 def _open_vocabulary_ranking_columns(
     results: OpenVocabularyResults, heading: str
 ) -> dict[str, RowCell]:
-    """Return the columns of a ranking table; headers of F1 contain the F1 of a perfect ranking."""
+    """Return the columns of a ranking table, with the F1 of a perfect ranking in the headers."""
     columns: dict[str, RowCell] = {"": attrgetter("title")}
     for protocol in ("zsl", "gzsl"):
         for name, title in RANKING_TITLES.items():
@@ -152,7 +153,7 @@ def _entry_cell(key: str, spec: str, factor: float = 1) -> EntryCell:
 
 
 def _distinct_open_vocabulary_rows(results: OpenVocabularyResults) -> list[OpenVocabularyRow]:
-    """Return the rows of all tables; rows with equal processor times are returned only once."""
+    """Return the rows of all tables, without repeated rows (rows with equal processor times)."""
     rows = [row for rows in results.tables.values() for row in rows]
     seconds = [row.seconds for row in rows]
     return [row for position, row in enumerate(rows) if row.seconds not in seconds[:position]]

@@ -1,4 +1,4 @@
-"""Table rows, sizes and settings of the open-vocabulary comparison."""
+"""Define table rows, sizes and settings of the open-vocabulary comparison."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ class OpenVocabularyPlan:
     """Sizes and settings of the open-vocabulary comparison.
 
     Attributes:
-        train_candidates: Number of training images before those with an unseen class are removed.
-        train: Maximum number of training images after those with an unseen class are removed.
+        train_candidates: Number of training images before images with an unseen class are removed.
+        train: Maximum number of training images after images with an unseen class are removed.
         validation: Number of images for calibration, annotated with the seen classes only.
         test: Number of test images.
         seeds: Number of recognizers of each row, one for each seed. Untrained methods have one
@@ -55,7 +55,7 @@ QUICK = OpenVocabularyPlan(
 REFERENCE = "recover and match"
 METHOD_NAME = "recover_match"
 WITHOUT_PRIORS = {"knowledge_weight": 0.0, "presence_scale": 0.0}
-PAPER_SETTINGS: dict[str, Any] = {  # of the paper; prompts and loss are the package defaults
+PAPER_SETTINGS: dict[str, Any] = {  # of the paper, except prompts and loss
     "depth": 3,
     "first_block": 0,
     "self_aware": True,
@@ -64,7 +64,7 @@ PAPER_SETTINGS: dict[str, Any] = {  # of the paper; prompts and loss are the pac
     "regularization": 0.1,
     "presence_scale": 10.0,
 }
-# lambda2 by domain; the paper uses 0.01 for domains far from photographs
+# weight lambda2 by domain; the paper uses 0.01 for domains that differ from photographs
 KNOWLEDGE_WEIGHT = {"photo": 0.05, "sketch": 0.01, "night": 0.01}
 AVERAGE_POOLING = {
     "transport": "average",
@@ -137,7 +137,7 @@ TABLES: dict[str, dict[str, RunChanges]] = {
 }
 
 LEARNED_PROMPTS = {"text_prompts": 4}
-COST_ROWS: dict[str, RunChanges] = {  # table 12
+COST_ROWS: dict[str, RunChanges] = {  # rows of table 12 of the paper
     "prompted labels only": {"method": AVERAGE_POOLING | LEARNED_PROMPTS},
     "with the ladder": {
         "method": AVERAGE_POOLING
@@ -153,7 +153,7 @@ COST_ROWS: dict[str, RunChanges] = {  # table 12
     },
 }
 ALL_LAYER_PROMPTS = "prompts in all layers of both towers"
-MEMORY_GOAL = 0.6  # fraction of the training memory of prompts in all layers
+MEMORY_GOAL = 0.6  # largest fraction of the training memory of prompts in all layers
 
 
 def open_vocabulary_plan_changes() -> Iterator[RunChanges]:

@@ -1,4 +1,4 @@
-"""Ranking and calibration metrics of test predictions, also on resamples of the test images."""
+"""Compute ranking and calibration metrics of predictions, also on resamples of test images."""
 
 import numpy as np
 import numpy.typing as npt
@@ -82,8 +82,8 @@ def bootstrap_prediction_metrics(
         resamples: Number of resamples.
 
     Returns:
-        Values of each metric, ``(1 + resamples,)``. The first value is the metric of the test
-        images themselves.
+        Values of each metric, ``(1 + resamples,)``. The first value is the metric of the
+        original test images.
     """
     targets, known, seen = targets_of_prediction_metrics(images)
     unseen = np.setdiff1d(np.arange(targets.shape[1]), seen)
@@ -104,7 +104,7 @@ def bootstrap_prediction_metrics(
 def targets_of_prediction_metrics(
     images: OpenVocabularySplits,
 ) -> tuple[Array, Flags, npt.NDArray[np.intp]]:
-    """Return test targets, known flags and column indices of the seen classes, which come first."""
+    """Return test targets, known flags and columns of the seen classes, which are first."""
     vocabulary, test = images.vocabulary, images.test
     columns = [list(test.names).index(name) for name in vocabulary.names]
     return test.targets[:, columns], test.known[:, columns], np.arange(len(vocabulary.seen))

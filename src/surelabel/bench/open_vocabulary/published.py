@@ -1,4 +1,4 @@
-"""Tables 5, 6, 9, 10 and 11 as published in "Recover and Match" (arXiv:2503.15337).
+"""This module contains tables 5, 6, 9, 10 and 11 of "Recover and Match" (arXiv:2503.15337).
 
 Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through Knowledge-Constrained
 Optimal Transport, CVPR 2025, arXiv:2503.15337. The values are F1@3 in percent from one run each,

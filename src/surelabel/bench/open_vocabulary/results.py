@@ -1,4 +1,4 @@
-"""Results of the open-vocabulary comparison, and their measurement."""
+"""Measure the results of the open-vocabulary comparison."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +57,7 @@ class OpenVocabularyResults:
 
     @property
     def reference(self) -> OpenVocabularyRow:
-        """Reference row, with which all other rows are compared."""
+        """Return the reference row, with which all other rows are compared."""
         return self.row(OTHER_METHODS, REFERENCE)
 
     def row(self, heading: str, title: str) -> OpenVocabularyRow:
@@ -86,7 +86,7 @@ def measure_open_vocabulary_results(
         return predictions
 
     def measure(changes: RunChanges) -> SeedMetrics:
-        """Return the metrics of a row; a row that is in several tables is computed only once."""
+        """Return the metrics of a row, which are computed once for a row in several tables."""
         runs = runs_of_fitted_row(images.domain, changes, plan, task.seed)
         if repr(runs) not in metrics_by_runs:
             metrics_by_runs[repr(runs)] = measure_open_vocabulary_row_seeds(

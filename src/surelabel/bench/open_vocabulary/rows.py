@@ -1,4 +1,4 @@
-"""Rows of the open-vocabulary tables, with their differences from the reference row."""
+"""Compute the rows of the open-vocabulary tables and their differences from the reference row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,7 +111,7 @@ def _open_vocabulary_row_differences(
 def _cached_open_vocabulary_row_metrics(
     predictions: FittedPredictions, task: OpenVocabularyTask
 ) -> tuple[dict[str, float], dict[str, Array]]:
-    """Return the metrics of one recognizer, and those on each resample of the test images."""
+    """Return the metrics of one recognizer on the test images and on each resample."""
     images, cache, resamples = task.dataset, task.cache, task.plan.resamples
     digest = result_cache_digest(predictions.scores, predictions.logits)
     metrics = cache.load_or_compute(

@@ -1,4 +1,4 @@
-"""Train, validation and test images with seen and unseen classes."""
+"""Load train, validation and test images with seen and unseen classes."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,12 +35,12 @@ class OpenVocabularySplits(ImageSplits):
 
     @cached_property
     def encoder(self) -> Encoder:
-        """Encoder of all methods, loaded once."""
+        """Return the encoder of all methods, which is loaded once."""
         return load_encoder(ENCODER)
 
     @property
     def hashed_settings(self) -> tuple[str, ...]:
-        """Domain and names of the seen and unseen classes."""
+        """Return the domain and the names of the seen and unseen classes."""
         return (self.domain, *self.vocabulary.names)
 
 

@@ -1,4 +1,4 @@
-"""Change in the metrics of the seen classes if labels are added to a fitted recognizer."""
+"""Measure how metrics of the seen classes change if labels are added to a recognizer."""
 
 import warnings
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def measure_vocabulary_change(
 
 
 def added_names_of_vocabulary_change(images: OpenVocabularySplits, count: int) -> list[str]:
-    """Return names that are not labels of the images, object names of the scene generator first.
+    """Return names that are not labels of the images, starting with objects of the scene generator.
 
     Args:
         images: Images whose labels are excluded.
@@ -90,7 +90,7 @@ def _vocabulary_change_of_added_names(
 ) -> dict[str, Any]:
     """Return the metrics of the seen classes before and after labels are added."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about labels with untrained tokens
+        warnings.simplefilter("ignore", UserWarning)  # warnings about labels with untrained tokens
         extended = recognizer.with_names([*recognizer.names, *names])
     after = _predict_vocabulary_change_logits(extended, images)[:, : len(recognizer.names)]
     change = np.abs(after - before)

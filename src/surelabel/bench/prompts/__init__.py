@@ -1,4 +1,4 @@
-"""Comparison of prompt tuning with class-wise covariance regularization (CCR)."""
+"""This package compares prompt tuning with class-wise covariance regularization (CCR)."""
 
 from surelabel.bench.comparison import BenchComparison
 from surelabel.bench.prompts.figures import (

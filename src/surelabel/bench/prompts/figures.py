@@ -1,4 +1,4 @@
-"""Figures of the comparison of prompt tuning; each row of plots is a dataset."""
+"""Plot the figures of the comparison of prompt tuning, with one row of plots per dataset."""
 
 from collections.abc import Callable, Sequence
 from math import isnan
@@ -26,11 +26,11 @@ from surelabel.report.plot_style import (
 )
 
 HEIGHT = 4.6  # inches of the plots of one dataset
-WIDTH_SPACE = 0.4  # between plots, relative to their width
-K = 5  # of ED@K and NP@K
+WIDTH_SPACE = 0.4  # space between plots, relative to their width
+K = 5  # number of nearest labels of ED@K and NP@K
 COLOURS = (TEXT, ORANGE, BLUE, "#009e73", "#cc79a7", "#56b4e9", "#8a6d00", "#7a7a7a")
-MARKERS = {NONE: "o", CCR: "s"}  # other variants: ^
-COVARIANCE_LIMIT = 0.5  # of the colour scale
+MARKERS = {NONE: "o", CCR: "s"}  # all other variants have ^
+COVARIANCE_LIMIT = 0.5  # limit of the colour scale
 DrawPlots = Callable[[Sequence[Axes], PromptResults], None]
 
 
@@ -38,8 +38,8 @@ def plot_prompt_texts(results: Sequence[PromptResults]) -> bytes:
     """Return a PNG with embedding divergence against neighbourhood preservation, by loss."""
     n_losses = len(results[0].plan.losses)
     note = (
-        "Means of base and new labels. Circles: no regularizer; squares: CCR; triangles: DOR. r is "
-        "the correlation over the points."
+        "Values are means of base and new labels. Circles have no regularizer, squares have CCR, "
+        "and triangles have DOR. r is the correlation over the points."
     )
     return _draw_prompt_grid(results, n_losses, 5.2, _draw_texts, note)
 
@@ -56,13 +56,13 @@ def plot_prompt_covariance(results: Sequence[PromptResults]) -> bytes:
 
 def plot_prompt_shots(results: Sequence[PromptResults]) -> bytes:
     """Return a PNG with metrics of new labels against the number of shots."""
-    note = "BCE, new labels. Lines are means over seeds; bars are two standard errors."
+    note = "Metrics of new labels with BCE. Lines are means over seeds, bars two standard errors."
     return _draw_prompt_grid(results, 3, 4.6, _draw_shots, note)
 
 
 def plot_prompt_weights(results: Sequence[PromptResults]) -> bytes:
     """Return a PNG with the ECE of new labels and the time for each weight and batch size."""
-    note = "BCE. The weight 0 is the row without regularizer. ECE before calibration."
+    note = "All rows use BCE. Weight 0 means no regularizer. The ECE is before calibration."
     return _draw_prompt_grid(results, 2, 4.8, _draw_weights, note)
 
 

@@ -1,4 +1,4 @@
-"""Markdown of the comparison of prompt tuning."""
+"""Write the Markdown of the comparison of prompt tuning."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -41,46 +41,47 @@ PromptCell = Callable[[PromptRow], str]
 GainCell = Callable[[tuple[PromptRow, str]], str]
 INTRODUCTION = (
     "The tuners are fitted on the base labels with at least {shots} positive images (or captions) "
-    "per label. {test:,} test images are evaluated with the base labels and with the new labels, "
-    "also those without a label of the group. The base labels are the first half of the {labels} "
-    "labels. CCR is the regularizer `class_covariance` with weight 0.1, DOR the regularizer "
-    "`outlier` with weight 8 for coop and 2 otherwise; its words exclude the new labels. DAC "
-    "multiplies the log-odds of each new label of the row *none* by a factor and trains nothing. "
-    "DOR and DAC need learned prompts in the text tower."
+    "per label. All {test:,} test images are evaluated with the base labels and with the new "
+    "labels, including images without a label of the group. The base labels are the first half of "
+    "the {labels} labels. CCR is the regularizer `class_covariance` with weight 0.1. DOR is the "
+    "regularizer `outlier` with weight 8 for coop and 2 otherwise, and its words exclude the new "
+    "labels. DAC multiplies the log-odds of each new label of the row *none* by a factor and "
+    "trains nothing. DOR and DAC need learned prompts in the text tower."
 )
 SYNTHESIZED = (
-    "The training images of {tuners} are synthesized for the sampled captions: one image for each "
-    "caption, with the labels that it mentions. The rows *test distribution* are trained on images "
-    "from the generator and the domain of the test images, with other seeds than all other images. "
-    "The rows *{domains}* are trained on images of another domain."
+    "The training images of {tuners} are synthesized for the sampled captions. There is one image "
+    "for each caption, with the labels that the caption mentions. The rows *test distribution* are "
+    "trained on images from the generator and the domain of the test images, with other seeds than "
+    "all other images. The rows *{domains}* are trained on images of another domain."
 )
 READOUTS = (
-    "*Before calibration* are the log-odds of the fit; scores of the ranking loss are used as if "
-    "they were log-odds. *After calibration* is Platt scaling with one slope and intercept, fitted "
-    "on the base labels of {validation:,} validation images. The zero-shot row before calibration "
-    "has the calibration of the package, which was fitted on more images."
+    "Metrics *before calibration* use the log-odds of the fit. Scores of the ranking loss are used "
+    "as if they were log-odds. Metrics *after calibration* use Platt scaling with one slope and "
+    "intercept, fitted on the base labels of {validation:,} validation images. The zero-shot row "
+    "before calibration has the calibration of the package, which was fitted on more images."
 )
 VALUES = (
     "Values are means over seeds ± standard deviation, with the noise floor of the ECE in "
-    "brackets. A is the arithmetic mean of base and new labels, H the harmonic mean. The paper "
-    "reports the arithmetic mean of errors under the name HM. Weighted MCE is the largest term of "
-    "the ECE, which the paper reports as MCE."
+    "brackets. A is the arithmetic mean of base and new labels, and H is the harmonic mean. The "
+    "paper reports the arithmetic mean of errors under the name HM. Weighted MCE is the largest "
+    "term of the ECE, which the paper reports as MCE."
 )
 DIFFERENCES = (
-    "Rows *none* are compared with zero-shot, other rows with the row *none* of the same tuner. "
-    "The paired 95 % intervals are those over seeds and over test images. **Bold**: both intervals "
-    "exclude 0. With this many differences, some intervals exclude 0 by chance."
+    "Rows *none* are compared with zero-shot, and other rows with the row *none* of the same "
+    "tuner. The paired 95 % intervals are over seeds and over test images. **Bold**: both "
+    "intervals exclude 0. With this many differences, some intervals exclude 0 by chance."
 )
 GAINS = (
-    "Gain of CCR over the row *none*, and gain of the shared calibrator alone over the row *none* "
-    "before calibration; positive gains are better. A gain counts if the intervals over seeds and "
-    "over test images exclude 0. If it does not count after calibration, and the calibrator alone "
-    "gives at least as much, calibration also gives it."
+    "The table has the gain of CCR over the row *none*, and the gain of the shared calibrator "
+    "alone over the row *none* before calibration. Positive gains are better. A gain counts if the "
+    "intervals over seeds and over test images exclude 0. If a gain of CCR does not count after "
+    "calibration, and the gain of the calibrator alone is at least as large, calibration also "
+    "gives this gain."
 )
 TEXTS = (
-    "Embedding divergence (ED@5) is the mean cosine distance to the 5 nearest labels, "
-    "neighbourhood preservation (NP@5) the fraction of the 5 nearest labels that are also nearest "
-    "with the frozen text encoder. "
+    "Embedding divergence (ED@5) is the mean cosine distance to the 5 nearest labels. "
+    "Neighbourhood preservation (NP@5) is the fraction of the 5 nearest labels that are also "
+    "nearest with the frozen text encoder. "
 )
 GROUPS = "Head, medium and tail are thirds of the base labels by frequency in training."
 JUDGED = ("brier_skill", "log_loss", "ece")
@@ -125,7 +126,7 @@ def prompt_paragraphs(results: PromptResults) -> Iterator[str]:
 
 
 def prompt_conclusions(results: PromptResults) -> Iterator[str]:
-    """Iterate over the conclusions about tuning and the gains of CCR, each of some sentences."""
+    """Iterate over the conclusions about tuning and the gains of CCR, in several sentences."""
     for loss in results.plan.losses:
         for group in (BASE, NEW):
             yield prompt_zero_shot_conclusion(results.tables[loss], loss, group)
@@ -208,7 +209,7 @@ def prompt_gain_verdict(results: PromptResults, row: PromptRow, group: str, metr
 
 
 def prompt_gain_table(results: PromptResults) -> str:
-    """Return a table with the gains of CCR, and those of the shared calibrator alone."""
+    """Return a table with the gains of CCR and the gains of the shared calibrator alone."""
     entries = [(row, group) for row in _regularized_rows(results) for group in (BASE, NEW)]
     columns: dict[str, GainCell] = {
         "": lambda entry: f"{entry[0].setting.tuner_title}, {LOSS_TITLES[entry[0].setting.loss]}",
@@ -252,7 +253,7 @@ def prompt_text_correlation(rows: Sequence[PromptRow]) -> str:
         f"{'not defined' if isnan(r) else f'{r:.2f}'} for k = {k}" for k, r in values.items()
     ]
     return (
-        "The correlation r of both over the rows with learned prompts (means of base and new "
+        "The correlation r of ED and NP over the rows with learned prompts (means of base and new "
         f"labels) is {', '.join(correlations)}."
     )
 
@@ -260,8 +261,8 @@ def prompt_text_correlation(rows: Sequence[PromptRow]) -> str:
 def text_metric_correlation(rows: Sequence[PromptRow], k: int) -> float:
     """Return Pearson's r of embedding divergence and neighbourhood preservation over the rows.
 
-    The rows are those of ``text_metric_rows``. If the divergence or the preservation of all rows is
-    equal, the value is NaN.
+    The rows are those of ``text_metric_rows``. If all rows have the same divergence or the same
+    preservation, the value is NaN.
     """
     points = np.array([text_metric_point(row, k) for row in text_metric_rows(rows)])
     if not len(points) or (np.ptp(points, axis=0) == 0).any():
@@ -270,7 +271,7 @@ def text_metric_correlation(rows: Sequence[PromptRow], k: int) -> float:
 
 
 def text_metric_rows(rows: Sequence[PromptRow]) -> list[PromptRow]:
-    """Return the rows with learned prompts in the text tower; DAC has the texts of *none*."""
+    """Return the rows with learned prompts, without DAC, which has the texts of *none*."""
     return [
         row
         for row in rows
@@ -322,7 +323,7 @@ def _gain(difference: float, metric: str) -> float:
 
 
 def _gain_sign(difference: RowDifference, metric: str) -> int:
-    """Return 1 if a gain counts, -1 if a loss counts, and 0 if an interval contains 0."""
+    """Return 1 for a significant gain, -1 for a significant loss, and 0 otherwise."""
     return int(np.sign(_gain(difference.value, metric))) if difference.excludes_zero else 0
 
 
@@ -427,7 +428,7 @@ def _difference_columns(metric: str) -> dict[str, PromptCell]:
         return _difference_cell(row.differences[name], metric)
 
     readouts = {RAW: "before", CALIBRATED: "after"}
-    if metric == "mean_average_precision":  # the shared calibrator keeps the order
+    if metric == "mean_average_precision":  # the shared calibrator keeps the ranking
         readouts = {RAW: "before and after"}
     columns: dict[str, PromptCell] = {"": attrgetter("title")}
     return columns | {

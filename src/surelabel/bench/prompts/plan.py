@@ -1,4 +1,4 @@
-"""Tuners, variants, sizes and settings of the comparison of prompt tuning."""
+"""Define tuners, variants, sizes and settings of the comparison of prompt tuning."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ TUNERS = {  # entries of METHODS, with the number of seeds
     "tai_plus": 2,
     "t2i_pal": 2,
 }
-SYNTHESIZED_DOMAINS = {"t2i_pal": ("photo", "sketch")}  # of training images, by tuner
+SYNTHESIZED_DOMAINS = {"t2i_pal": ("photo", "sketch")}  # domains by tuner
 TEST_DOMAIN = "photo"
 ZERO_SHOT = "zero_shot"
 NONE, DAC, DOR, CCR = "none", "DAC", "DOR", "CCR"
@@ -31,7 +31,7 @@ REGULARIZER_OF_VARIANT = {DOR: "outlier", CCR: "class_covariance"}  # DAC trains
 CCR_WEIGHT = 0.1
 DOR_WEIGHTS = {"coop": 8.0}  # by tuner
 OTHER_DOR_WEIGHT = 2.0
-MAX_EPOCHS = 10  # of the paper
+MAX_EPOCHS = 10  # number of epochs in the paper
 MAX_SHOTS_OF_SMALL_TRAIN = 32
 FitCosts = Mapping[str, Mapping[str, Mapping[str, float]]]  # by tuner and variant
 LOSS_TITLES = {"binary": "BCE", "ranking": "ranking loss"}
@@ -46,7 +46,7 @@ class PromptSetting:
         loss: Entry of ``LOSSES`` or ``SET_LOSSES``.
         variant: ``none``, or a key of ``REGULARIZER_OF_VARIANT``.
         shots: Number of positive images per base label.
-        weight: Weight of the class covariance regularizer; ignored by the other variants.
+        weight: Weight of the class covariance regularizer. Other variants ignore the weight.
         batch_size: Number of images per optimizer step. Tuners that learn from texts have the
             batch size of their recipe.
         split: Split of the labels; see ``base_new_vocabulary``.
@@ -65,7 +65,7 @@ class PromptSetting:
 
     @property
     def tuner_title(self) -> str:
-        """Tuner, with the domain of its training images if these are synthesized."""
+        """Return the tuner, with the domain of its training images if they are synthesized."""
         if not self.synthesized_domain:
             return self.tuner
         is_test = self.synthesized_domain == TEST_DOMAIN
@@ -73,12 +73,12 @@ class PromptSetting:
 
     @property
     def title(self) -> str:
-        """Title of the row."""
+        """Return the title of the row."""
         return f"{self.tuner_title}, {self.variant}" if self.tuner != ZERO_SHOT else "zero-shot"
 
     @property
     def reference(self) -> "PromptSetting":
-        """Settings of the row without an additional regularizer."""
+        """Return the settings of the row without an additional regularizer."""
         return replace(self, variant=NONE, weight=CCR_WEIGHT)
 
 
@@ -93,13 +93,14 @@ class PromptPlan:
         shots: Number of positive images per base label in the main table.
         validation: Number of validation images, on which the shared calibrator is fitted.
         test: Number of test images.
-        curve_shots: Numbers of shots of the curve.
-        studied_tuner: Tuner of the curve, of other domains, and of the weights and batch sizes.
+        curve_shots: Numbers of shots that are compared for the studied tuner.
+        studied_tuner: Tuner for which shots, domains, weights and batch sizes are compared.
         domains: Domains of test images other than ``photo``.
-        weights: Weights of the class covariance regularizer; 0 is the row without it.
+        weights: Weights of the class covariance regularizer. Weight 0 is the row without the
+            regularizer.
         batch_sizes: Batch sizes, each combined with all weights.
         open_vocabulary_tuners: Tuners that are also compared on 48 base and 17 new labels.
-        epochs: Number of epochs of each tuner. Other tuners use 10.
+        epochs: Number of epochs by tuner. Tuners that are not listed use 10 epochs.
         minutes: Processor time for all fits and predictions, from which the epochs are computed.
         resamples: Number of resamples of the test images for each interval.
     """
@@ -121,7 +122,7 @@ class PromptPlan:
     resamples: int = 300
 
     def seeds(self, tuner: str) -> int:
-        """Return the number of seeds of a tuner; zero-shot needs only one."""
+        """Return the number of seeds of a tuner, which is 1 for zero-shot."""
         return self.tuners.get(tuner, 1)
 
     def main_settings(self, loss: str) -> Iterator[PromptSetting]:
@@ -132,7 +133,7 @@ class PromptPlan:
                     yield PromptSetting(tuner, loss, variant, self.shots, synthesized_domain=domain)
 
     def curve_settings(self) -> Iterator[PromptSetting]:
-        """Iterate over the rows of the curve, without and with the regularizer."""
+        """Iterate over the rows of all compared numbers of shots, without and with CCR."""
         for shots in self.curve_shots:
             for variant in (NONE, CCR):
                 yield PromptSetting(self.studied_tuner, variant=variant, shots=shots)
@@ -217,7 +218,7 @@ def tuner_learns_prompts(tuner: str) -> bool:
 
 
 def _regularizer(setting: PromptSetting, images: BaseNewSplits) -> Choice:
-    """Return the regularizer of a variant; DOR never samples the new labels."""
+    """Return the regularizer of a variant; the words of DOR exclude the new labels."""
     name = REGULARIZER_OF_VARIANT[setting.variant]
     if setting.variant != DOR:
         return Choice(name)
@@ -234,9 +235,9 @@ def _regularizer_weight(setting: PromptSetting) -> float:
 def epochs_within_time(
     plan: PromptPlan, steps: Mapping[PromptSetting, int], costs: FitCosts
 ) -> dict[str, int]:
-    """Return the number of epochs of each tuner with which the plan fits into its time.
+    """Return the number of epochs of each tuner that the time limit of the plan allows.
 
-    The number is equal for all rows of a tuner. All tuners start with 10 epochs; the epochs of the
+    The number is equal for all rows of a tuner. All tuners start with 10 epochs. The epochs of the
     tuner with the longest fit are reduced by one until the plan fits.
 
     Args:
@@ -281,9 +282,9 @@ def prompt_workload(plan: PromptPlan) -> str:
         for tuner, seeds in plan.tuners.items()
     ]
     return (
-        f"{n_fits} fits per encoder in {len(settings)} rows, within {plan.minutes:g} minutes of "
-        f"processor time for the fits of all encoders: {', '.join(tuners)}. To resume an "
-        "interrupted comparison, run the command again."
+        f"The comparison runs {n_fits} fits per encoder in {len(settings)} rows, within "
+        f"{plan.minutes:g} minutes of processor time for all encoders. The tuners are "
+        f"{', '.join(tuners)}. To resume an interrupted comparison, run the command again."
     )
 
 

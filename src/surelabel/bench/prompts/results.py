@@ -1,4 +1,4 @@
-"""Results of the comparison of prompt tuning, and their measurement."""
+"""Measure the results of the comparison of prompt tuning."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ from surelabel.records import LabelledImages, LabelledTexts
 
 PromptTask = ComparisonTask[BaseNewSplits, PromptPlan]
 COVARIANCE_GROUPS = ("head", "medium", "tail", NEW)
-CURVE, WEIGHTS, OPEN_VOCABULARY = "curve", "weights", "48/17"  # tables; others are losses
+CURVE, WEIGHTS, OPEN_VOCABULARY = "curve", "weights", "48/17"  # other tables have the key of a loss
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class PromptRow(ComparisonRow):
 
     Attributes:
         setting: Settings of the row.
-        variant: Variant of the row, which is that of the settings, or ``DAC``.
+        variant: Variant of the settings, or ``DAC``.
         parameters: Number of trained parameters.
-        differences: Difference from the row without variant, by metric.
-        zero_shot_differences: Difference of a row without variant from zero-shot, by metric.
+        differences: Difference from the row with variant ``none``, by metric.
+        zero_shot_differences: Difference from zero-shot of a row with variant ``none``, by metric.
     """
 
     setting: PromptSetting
@@ -108,7 +108,7 @@ class _SeedValues:
 def plan_with_epochs(
     images: Sequence[BaseNewSplits], plan: PromptPlan, cache: ResultCache, seed: int = 0
 ) -> PromptPlan:
-    """Time one step of each tuner, and return the plan with the epochs that fit into its time.
+    """Time one step of each tuner, and return the plan with the epochs that its time allows.
 
     Args:
         images: All datasets of the comparison.

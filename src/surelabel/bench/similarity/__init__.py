@@ -1,4 +1,4 @@
-"""Comparison of similarity methods on images with captions (VACSR)."""
+"""This package compares similarity methods on images with captions (VACSR)."""
 
 from surelabel.bench.comparison import BenchComparison
 from surelabel.bench.similarity.caption_splits import CaptionSplits, load_caption_splits

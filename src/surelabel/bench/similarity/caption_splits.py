@@ -1,4 +1,4 @@
-"""Images with captions of one dataset, in three splits and in other domains."""
+"""Load images with captions of one dataset, in three splits and in other domains."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class CaptionSplits:
         validation: Images with captions on which the learning rate is selected.
         test: Test images with captions.
         domains: Test images with captions in other visual domains, by the name of the domain.
-        labelled: Annotated images of the same dataset, for methods of labels.
+        labelled: Annotated images of the same dataset, for methods that predict labels.
     """
 
     name: str
@@ -37,12 +37,12 @@ class CaptionSplits:
 
     @property
     def encoder(self) -> Encoder:
-        """Encoder of all methods, loaded once."""
+        """Return the encoder of all methods, which is loaded once."""
         return self.labelled.encoder
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the encoder, the image paths and the captions."""
+        """Return a hash of the encoder, the image paths and the captions."""
         splits = (self.train, self.validation, self.test, *self.domains.values())
         return result_cache_digest(
             self.encoder.fingerprint,
@@ -51,22 +51,22 @@ class CaptionSplits:
 
     @cached_property
     def train_data(self) -> PairFittingData:
-        """Features of the training images and captions."""
+        """Return the features of the training images and captions."""
         return self.encode(self.train)
 
     @cached_property
     def validation_data(self) -> PairFittingData:
-        """Features of the validation images and captions."""
+        """Return the features of the validation images and captions."""
         return self.encode(self.validation)
 
     @cached_property
     def test_data(self) -> PairFittingData:
-        """Features of the test images and captions."""
+        """Return the features of the test images and captions."""
         return self.encode(self.test)
 
     @cached_property
     def domain_data(self) -> dict[str, PairFittingData]:
-        """Features of the images and captions of each other domain."""
+        """Return the features of the images and captions of each other domain."""
         return {domain: self.encode(pairs) for domain, pairs in self.domains.items()}
 
     def noisy_train_data(self, ratio: float, seed: int) -> PairFittingData:
@@ -84,13 +84,13 @@ def load_caption_splits(
 ) -> CaptionSplits:
     """Load generated images (scenes) with captions.
 
-    The training, validation and test images are those inside the package; the images of other
-    domains are rendered into the cache folder on first use.
+    The package contains the training, validation and test images. The images of other domains are
+    rendered into the cache folder on first use.
 
     Args:
         encoder: Name of an embedded encoder: ``tiny-vit`` or ``tiny-rn``.
         plan: Numbers of images, and domains.
-        quick: If True, few images are used for methods of labels.
+        quick: If True, no additional training images are rendered for methods that predict labels.
     """
     sizes = {"train": plan.images, "validation": plan.validation, "test": plan.test}
     splits = {

@@ -1,4 +1,4 @@
-"""Figures of the comparison of similarity methods; each row of plots is a dataset."""
+"""Plot the figures of the comparison of similarity methods, one row of plots per dataset."""
 
 from collections.abc import Callable, Sequence
 
@@ -35,7 +35,7 @@ KIND_STYLES = {
     "false_negative": (ORANGE, "--", "other relevant captions"),
     "true_negative": (TEXT, ":", "irrelevant captions"),
 }
-GREEN = "#009e73"  # of the fourth row of a plot
+GREEN = "#009e73"  # colour of the fourth row of a plot
 ROW_STYLES = ((BLUE, "-"), (ORANGE, "--"), (TEXT, "-."), (GREEN, ":"))
 DrawSimilarityPlots = Callable[[Sequence[Axes], SimilarityResults], None]
 
@@ -49,8 +49,8 @@ def plot_similarity_uncertainty(results: Sequence[SimilarityResults]) -> bytes:
     """Return a PNG with R@1 in ten bins of increasing uncertainty, for VACSR of the first seed."""
     note = (
         "R@1 in ten bins with equal numbers of queries, sorted by the uncertainty of the first "
-        "item, by minus its score, and by minus the margin to the second item. First seed; a bin "
-        "has a tenth of the queries, so its R@1 varies by several points."
+        "item, by minus its score, and by minus the margin to the second item. All values are "
+        "of the first seed. A bin has a tenth of the queries, so its R@1 varies by several points."
     )
     return _draw_similarity_grid(results, 2 * len(DIRECTIONS), _draw_uncertainty, note)
 
@@ -59,8 +59,8 @@ def plot_similarity_distributions(results: Sequence[SimilarityResults]) -> bytes
     """Return a PNG with the distributions of scores under three losses, for the first seed."""
     note = (
         "Shares of own captions, of other captions whose mentioned objects are all in the image, "
-        "and of all other captions, by score. First seed. The first and last bin include all "
-        "scores beyond them."
+        "and of all other captions, by score, for the first seed. The first and the last bin "
+        "include all scores outside the axis."
     )
     return _draw_similarity_grid(results, 3, _draw_distributions, note)
 
@@ -68,8 +68,8 @@ def plot_similarity_distributions(results: Sequence[SimilarityResults]) -> bytes
 def plot_similarity_noise(results: Sequence[SimilarityResults]) -> bytes:
     """Return a PNG with mAP@R and R@1 against the fraction of noisy captions."""
     note = (
-        "Means of both directions over seeds; bars run from the lowest to the highest seed. The "
-        "vertical axes do not start at 0."
+        "Points are means of both directions over seeds; bars run from the lowest to "
+        "the highest seed. The vertical axes do not start at 0."
     )
     return _draw_similarity_grid(results, 2, _draw_noise, note)
 

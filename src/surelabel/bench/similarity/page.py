@@ -1,4 +1,4 @@
-"""Markdown of the comparison of similarity methods."""
+"""Write the Markdown of the comparison of similarity methods."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -28,11 +28,12 @@ from surelabel.bench.similarity.results import (
 QUANTITIES = ("uncertainty", "minus_score", "minus_margin")
 SimilarityCell = Callable[[SimilarityRow], str]
 INTRODUCTION = (
-    "{train:,} captions of {images:,} training images, {test:,} captions of {test_images:,} test "
-    "images. The vectors of {dataset} are frozen; projections and similarity networks are trained "
-    "for {epochs} epochs with batches of {batch} captions. A caption is relevant for an image if "
-    "all objects that it mentions are in the image: {relevant:,} pairs of the test images are "
-    "relevant beside the own captions, and in training such pairs are negatives."
+    "The training data are {train:,} captions of {images:,} images, and the test data are {test:,} "
+    "captions of {test_images:,} images. The vectors of {dataset} are frozen. Projections and "
+    "similarity networks are trained for {epochs} epochs with batches of {batch} captions. A "
+    "caption is relevant for an image if all objects that it mentions are in the image. "
+    "{relevant:,} pairs of the test images are relevant in addition to the own captions. In "
+    "training, such pairs are negatives."
 )
 SELECTION = (
     "The learning rate of each method and loss is the one of {rates} with the highest mAP@R on "
@@ -40,8 +41,8 @@ SELECTION = (
 )
 VALUES = (
     "Values are means of both directions of retrieval and of all seeds ± standard deviation over "
-    "seeds, in percent. R@1 (own) counts own captions and images; the other metrics count all "
-    "relevant ones."
+    "seeds, in percent. R@1 (own) counts own captions and images. The other metrics count all "
+    "relevant captions and images."
 )
 DIFFERENCES = (
     "Differences are in percentage points, with the paired 95 % intervals over seeds and over test "
@@ -49,23 +50,25 @@ DIFFERENCES = (
     "exclude 0 by chance."
 )
 UNCERTAINTY = (
-    "AUROC of the errors at rank 1 (higher is better), area under the risk-coverage curve (AURC, "
-    "lower is better), and correlation (Pearson) of R@1 with the index of ten bins of equal size, "
-    "sorted by the uncertainty of the first item. The nulls are minus the score and minus the "
-    "margin of the first over the second item."
+    "The table has the AUROC of the errors at rank 1 (higher is better) and the area under the "
+    "risk-coverage curve (AURC, lower is better). It also has the Pearson correlation of R@1 with "
+    "the index of ten bins of equal size, sorted by the uncertainty of the first item. The nulls "
+    "are minus the score and minus the margin of the first over the second item."
 )
 RANKING = (
-    "Correlation (Pearson) of mAP@R with the index of ten bins, sorted by the mean uncertainty of "
-    "the first K items."
+    "The table has the Pearson correlation of mAP@R with the index of ten bins, sorted by the mean "
+    "uncertainty of the first K items."
 )
 FALSE_NEGATIVES = (
-    "Missed: relevant pairs that are not own captions and are ranked below the number of relevant "
-    "items of their query. AUROC: relevant pairs of different images against irrelevant pairs."
+    "Missed pairs are relevant pairs that are not own captions and are ranked below the number of "
+    "relevant items of their query. The AUROC compares relevant pairs of different images with "
+    "irrelevant pairs."
 )
 TAGGERS = (
-    "Methods of labels with {shots} positive images per base label, before calibration, as in the "
-    "comparison `prompts`: mAP and ECE of base labels, of new labels, and the harmonic mean of "
-    "mAP; the balanced accuracy in other domains."
+    "The table has methods that predict labels, with {shots} positive images per base label and "
+    "before calibration, as in the comparison `prompts`. The columns are mAP and ECE of base "
+    "labels and of new labels, the harmonic mean of mAP, and the balanced accuracy in other "
+    "domains."
 )
 
 
@@ -130,14 +133,14 @@ def similarity_conclusions(results: SimilarityResults) -> Iterator[str]:
 
 
 def _difference_is_clear(difference: RowDifference, row: SimilarityRow) -> bool:
-    """Return whether the interval over images excludes 0 and, if there are seeds, over seeds."""
+    """Return whether the interval over images and, with several seeds, over seeds excludes 0."""
     if len(row.metrics["rsum"]) == 1:
         return intervals_exclude_zero(difference.over_images)
     return difference.excludes_zero
 
 
 def _difference_text(difference: RowDifference, row: SimilarityRow) -> str:
-    """Return a difference with its intervals; one seed has only the interval over images."""
+    """Return a difference with its intervals, or only the interval over images for one seed."""
     intervals = [difference.over_seeds, difference.over_images]
     used = intervals[1:] if len(row.metrics["rsum"]) == 1 else intervals
     return interval_cell(difference.value, *used, format_value=_points)
@@ -151,7 +154,7 @@ def _difference_sentence(row: SimilarityRow, reference: str) -> str:
         verb = "is higher than" if difference.value > 0 else "is lower than"
     gap = _difference_text(difference, row)
     noise = f"{row.setting.noise:.0%} noisy captions".replace("%", " %")
-    return f"{noise}: mAP@R of {row.title} {verb} that of the {reference}: {gap}."
+    return f"With {noise}, the mAP@R of {row.title} {verb} that of the {reference}: {gap}."
 
 
 def _uncertainty_sentence(row: SimilarityRow) -> str:
@@ -165,7 +168,7 @@ def _uncertainty_sentence(row: SimilarityRow) -> str:
             f"{direction.replace('_', ' ')} {values[0]} % by the uncertainty, {values[1]} % by "
             f"minus the score, {values[2]} % by minus the margin"
         )
-    return f"{row.title}, AUROC of errors at rank 1: {'; '.join(texts)}."
+    return f"The AUROC of errors at rank 1 of {row.title} is {'; '.join(texts)}."
 
 
 def _points(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Rows, sizes and settings of the comparison of similarity methods."""
+"""Define rows, sizes and settings of the comparison of similarity methods."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ class SimilaritySetting:
 
     @property
     def without_noise(self) -> "SimilaritySetting":
-        """Settings of the same row without noisy captions."""
+        """Return the settings of the same row without noisy captions."""
         return replace(self, noise=0.0)
 
 
@@ -82,7 +82,7 @@ class SimilarityPlan:
         learning_rates: Learning rates, of which one is selected for each method and loss.
         batch_size: Number of captions per optimizer step.
         sensitivity: Values of settings of VACSR, each with one seed.
-        taggers: Methods of labels that are compared on base and new labels.
+        taggers: Methods that predict labels, compared on base and new labels.
         tagger_shots: Number of positive images per base label.
         epochs: Number of epochs of all fits on captions.
         minutes: Processor time for all fits on captions, from which the epochs are computed.
@@ -117,7 +117,7 @@ class SimilarityPlan:
         yield from (SIGMOID, CONTRASTIVE, CCR, PCME, VACSR, DETACHED)
 
     def sensitivity_settings(self) -> Iterator[SimilaritySetting]:
-        """Iterate over VACSR with one other setting each."""
+        """Iterate over rows of VACSR with one changed setting each."""
         for name, values in self.sensitivity.items():
             for value in values:
                 yield replace(VACSR, title=f"{name} = {value:g}", settings=((name, value),))
@@ -125,7 +125,8 @@ class SimilarityPlan:
     def fitted_settings(self) -> list[SimilaritySetting]:
         """Return the settings of all rows that are fitted on captions, without duplicates.
 
-        The sensitivity rows follow the others, so that an interrupted comparison has the main rows.
+        The sensitivity rows follow the other rows, so that an interrupted comparison contains the
+        main rows.
         """
         settings = [*self.main_settings(), *self.noise_settings(), *ABLATIONS, *LOSS_ROWS]
         by_key = {_row_key(setting): setting for setting in settings}
@@ -139,7 +140,7 @@ class SimilarityPlan:
         return self.seeds if setting.without_noise in compared else self.ablation_seeds
 
     def fit_seconds(self, step_seconds: Mapping[str, float]) -> float:
-        """Return the time of all fits of a dataset per optimizer step of one fit.
+        """Return the time of all fits of a dataset if each fit has one optimizer step.
 
         Args:
             step_seconds: Processor time of one step, by method.

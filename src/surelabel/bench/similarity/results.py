@@ -1,4 +1,4 @@
-"""Results of the comparison of similarity methods, and their measurement."""
+"""Measure the results of the comparison of similarity methods."""
 
 import time
 import warnings
@@ -63,13 +63,13 @@ PAIR_KINDS = ("own", "false_negative", "true_negative")
 class SimilarityRow(ComparisonRow):
     """One row of the tables of the comparison of similarity methods.
 
-    Metrics are means of both directions, or have the direction as a prefix.
+    A metric is the mean of both retrieval directions, unless its key starts with a direction.
 
     Attributes:
         setting: Settings of the row.
-        learning_rate: Learning rate of the fits; 0 without a fit.
+        learning_rate: Learning rate of the fits, or 0 for a row without a fit.
         differences: Difference from the rows of the sigmoid and of the contrastive loss with the
-            same noise, by title of that row and by metric.
+            same noise, by title of the compared row and by metric.
         curves: Lists of numbers of the first seed, such as R@1 in bins of the uncertainty.
     """
 
@@ -81,7 +81,7 @@ class SimilarityRow(ComparisonRow):
 
 @dataclass(frozen=True)
 class TaggerRow(ComparisonRow):
-    """One row of the table of base and new labels; metrics as in the comparison ``prompts``."""
+    """Row of the table of base and new labels, with the metrics of the comparison ``prompts``."""
 
     method: str
 
@@ -93,7 +93,7 @@ class SimilarityResults:
     Attributes:
         dataset: Title of the dataset.
         plan: Sizes and settings of the comparison, with the number of epochs.
-        n_captions: Number of captions in training and in test.
+        n_captions: Numbers of captions of the training images and of the test images.
         n_relevant: Number of relevant pairs of the test images that are not own captions.
         tables: Rows of each table, by name of the table.
         taggers: Rows of the table of base and new labels.
@@ -129,7 +129,7 @@ class _RowValues:
 def similarity_plan_with_epochs(
     datasets: Sequence[CaptionSplits], plan: SimilarityPlan, cache: ResultCache
 ) -> SimilarityPlan:
-    """Time one step of each method, and return the plan with the epochs that fit into its time.
+    """Time one step of each method, and return the plan with the epochs that its time allows.
 
     Args:
         datasets: All datasets of the comparison.
@@ -229,7 +229,7 @@ def _measure_seeds(
 def _selected_learning_rate(task: SimilarityTask, setting: SimilaritySetting) -> float:
     """Return the learning rate with the highest mAP@R on validation images.
 
-    Rows of one method and loss have the learning rate of the row with default settings.
+    All rows of one method and loss have the learning rate of the row with default settings.
     """
     if setting.method == ZERO_SHOT:
         return 0.0
@@ -447,7 +447,7 @@ def _time_step(dataset: CaptionSplits, plan: SimilarityPlan, setting: Similarity
 
 
 def _tagger_row(task: SimilarityTask, method: str) -> TaggerRow:
-    """Fit a method of labels on the base labels, and return the metrics of base and new labels."""
+    """Fit a method on the base labels, and return the metrics of base and new labels."""
     plan, images = task.plan, task.dataset.labelled
     n_seeds = 1 if method == ZERO_SHOT else plan.ablation_seeds
     of_seeds = []

@@ -1,4 +1,4 @@
-"""Comparison of methods by the number of labelled images that they are fitted on."""
+"""This package compares methods by the number of labelled images that they are fitted on."""
 
 from surelabel.bench.comparison import BenchComparison
 from surelabel.bench.supervised.figures import plot_supervised_curves

@@ -1,4 +1,4 @@
-"""Figure of the supervised comparison: metrics against the number of labelled images."""
+"""Plot metrics of the supervised comparison against the number of labelled images."""
 
 from collections.abc import Sequence
 from statistics import stdev
@@ -25,13 +25,13 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h")
 PLOTTED_METRICS = {MAP: "mAP, %", "brier_skill": "Brier skill, %"}
 NOTE = (
     "Each recognizer is fitted and calibrated on the same labelled images. Lines are means over "
-    "seeds; bars are standard deviations over seeds. Dashed: label-free methods, which are only "
-    "calibrated."
+    "seeds; bars are standard deviations over seeds. Dashed lines are label-free methods, which "
+    "are only calibrated."
 )
 
 
 def plot_supervised_curves(results: Sequence[SupervisedResults]) -> bytes:
-    """Return a PNG with mAP and Brier skill; each row of plots is an encoder."""
+    """Return a PNG with mAP and Brier skill, with one row of plots per encoder."""
     height = SIZE[1] * len(results)
     figure = Figure(figsize=(SIZE[0], height), facecolor=PAPER)
     grid = figure.subplots(len(results), len(PLOTTED_METRICS), squeeze=False)

@@ -1,4 +1,4 @@
-"""Recognizers fitted and calibrated on few labelled images, and their test predictions."""
+"""Fit and calibrate recognizers on few labelled images, and predict the test images."""
 
 import time
 import warnings
@@ -31,7 +31,7 @@ class SupervisedPredictions:
         logits: Calibrated test log-odds, ``(n, c)``.
         passes: Number of encoder passes per image.
         seconds: Processor time in seconds of the fits on all images and on the folds, and of the
-            calibration. The features are encoded before.
+            calibration. The time does not include encoding the features.
     """
 
     scores: Array
@@ -46,7 +46,7 @@ class LabelFreeScores:
 
     Attributes:
         train: Log-odds or raw scores of m training images, ``(m, c)``.
-        rows: Row numbers of these images in the training split, in ascending order, ``(m,)``.
+        rows: Row numbers of the m images in the training split, in ascending order, ``(m,)``.
         test_scores: Scores of the test images, ``(n, c)``.
         test: Log-odds or raw scores of the test images, ``(n, c)``.
         passes: Number of encoder passes per image.
@@ -82,7 +82,7 @@ def predict_supervised_test(
         encode_recognizer_input(labelled, recognizer.method, recognizer.encoder, recognizer.cache)
         start = time.process_time()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about labels without positive images
+            warnings.simplefilter("ignore", UserWarning)  # labels without positive images
             recognizer.fit(labelled, folds=folds)
         seconds = time.process_time() - start
         scores, logits, passes = _predict_test(recognizer, images)
@@ -153,8 +153,8 @@ def calibrate_label_free_scores(
     Args:
         cache: Cache of the calibrated log-odds.
         images: Training images with targets.
-        scores: Scores of all training images of any sample, and of the test images.
-        rows: Row numbers of the labelled training images, some of ``scores.rows``.
+        scores: Scores of the training images of all samples, and of the test images.
+        rows: Row numbers of the labelled training images, a subset of ``scores.rows``.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.

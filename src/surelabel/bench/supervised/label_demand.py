@@ -1,4 +1,4 @@
-"""Number of labelled images that a method needs to reach a metric value."""
+"""Compute the number of labelled images that a method needs to reach a metric value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,11 @@ class LabelDemand:
 
     Attributes:
         level: Value of the metric.
-        count: Number of labelled images. If the smallest measured number reaches the value, that
-            number; if no measured number reaches the value, infinity.
-        low: Number for the upper ends of the intervals of the metric.
-        high: Number for the lower ends of the intervals of the metric.
+        count: Number of labelled images at which the metric reaches the value. If the smallest
+            measured number reaches the value, the count is that number. If no measured number
+            reaches the value, the count is infinity.
+        low: Number of labelled images at which the upper ends of the intervals reach the value.
+        high: Number of labelled images at which the lower ends of the intervals reach the value.
     """
 
     level: float

@@ -1,4 +1,4 @@
-"""Metrics of the test predictions of the supervised comparison, with a cache."""
+"""Compute and cache the metrics of test predictions of the supervised comparison."""
 
 from scipy.special import expit
 
@@ -36,8 +36,8 @@ def supervised_metrics(
 
     Returns:
         Values of mAP, of ``CALIBRATION_METRICS``, of the noise floor of the ECE and of the cost,
-        and values of each compared metric, ``(1 + resamples,)``, of which the first is the metric
-        of the test images themselves.
+        and values of each compared metric, ``(1 + resamples,)``. The first value of a compared
+        metric is that of the test images themselves.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.

@@ -1,4 +1,4 @@
-"""Markdown and conclusions of the supervised comparison."""
+"""Write the Markdown and the conclusions of the supervised comparison."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -90,7 +90,7 @@ def supervised_setup(results: SupervisedResults) -> Iterator[str]:
             f"{'seed' if plan.few_seeds == 1 else 'seeds'}, because its fits are slow."
         )
     if n_train in plan.image_counts:
-        yield f"All samples of {n_train:,} images are the same, so that seeds change only the fit."
+        yield f"All samples of {n_train:,} images are equal, so the seeds change only the fit."
     if any(plan.image_counts_of_method(name) != plan.image_counts for name in plan.methods):
         yield (
             f"Methods that use patch features are measured with at most {plan.max_patch_images:,} "
@@ -113,7 +113,7 @@ def supervised_conclusions(results: SupervisedResults) -> Iterator[str]:
 def _comparison_sentences(
     method: str, reference: str, differences: list[SupervisedDifference]
 ) -> Iterator[str]:
-    """Iterate over sentences on the differences of a method from another one."""
+    """Iterate over sentences on the differences of a method from another method."""
     all_counts = [difference.n_images for difference in differences]
     counts = {metric: _counts_by_relation(differences, metric) for metric in BETTER}
     if all(counts[metric] == {better: all_counts} for metric, better in BETTER.items()):
@@ -225,7 +225,7 @@ def _difference_cell(difference: SupervisedDifference, metric: str) -> str:
 
 
 def _defined_intervals(difference: RowDifference) -> list[ConfidenceInterval]:
-    """Return the intervals over seeds and over images; one seed has no interval over seeds."""
+    """Return the intervals over seeds and over images, or only over images for one seed."""
     intervals = (difference.over_seeds, difference.over_images)
     return [interval for interval in intervals if not isnan(interval.low)]
 

@@ -1,4 +1,4 @@
-"""Methods, numbers of labelled images and sizes of the supervised comparison."""
+"""Define methods, numbers of labelled images and sizes of the supervised comparison."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ TRAINED_REFERENCES = ("linear", "clip_adapter")
 LABEL_FREE_METHODS = tuple(  # only calibrated on the labelled images
     name for name in SUPERVISED_METHODS if METHODS[name].learns_from != "labels"
 )
-CALIBRATOR = "beta"  # of all recognizers
+CALIBRATOR = "beta"  # calibrator of all recognizers
 MAP_LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 
 
@@ -37,13 +37,13 @@ class SupervisedPlan:
         seeds: Number of fits for each number of labelled images. A seed determines which images are
             sampled and how the method is initialized.
         few_seeds: Number of fits of ``ml_decoder`` on at least ``few_seeds_from`` labelled images,
-            which take up to a quarter of an hour of one core.
-        few_seeds_from: Number of labelled images from which it has ``few_seeds`` fits.
+            each of which takes up to a quarter of an hour on one core.
+        few_seeds_from: Number of labelled images from which ``ml_decoder`` has ``few_seeds`` fits.
         unlabelled: Number of training images without labels on which ``region_statistics`` is
             fitted.
         folds: Number of folds of the calibration on the images of the fit.
-        max_patch_images: Largest number of labelled images for methods that use patch features,
-            which need about 1 MB for an image.
+        max_patch_images: Largest number of labelled images for methods that use patch features. The
+            patch features of an image need about 1 MB.
         resamples: Number of resamples of the test images for each interval.
     """
 
@@ -71,7 +71,7 @@ class SupervisedPlan:
     def sampled_rows(self, n_train: int, n_images: int, seed: int) -> npt.NDArray[np.int64]:
         """Return the row numbers of labelled images, which are sampled from ``n_train`` images.
 
-        Samples with the same seed are nested: larger ones contain the smaller ones.
+        Samples with the same seed are nested, so that larger samples contain smaller samples.
 
         Args:
             n_train: Number of training images.
@@ -82,7 +82,7 @@ class SupervisedPlan:
 
     @property
     def n_fits(self) -> int:
-        """Number of all fits of one encoder."""
+        """Return the number of all fits of one encoder."""
         return sum(
             self.n_seeds(method, count)
             for method in self.methods

@@ -1,4 +1,4 @@
-"""Results of the supervised comparison, and their measurement with one encoder."""
+"""Measure the results of the supervised comparison with one encoder."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from surelabel.metrics import ConfidenceInterval, paired_t_interval
 
 @dataclass(frozen=True)
 class SupervisedRow(ComparisonRow):
-    """One method with one number of labelled images.
+    """One row of the metrics table: a method with a number of labelled images.
 
     Attributes:
         method: Key of the method.
@@ -49,13 +49,13 @@ class SupervisedRow(ComparisonRow):
 
 @dataclass(frozen=True)
 class SupervisedDifference:
-    """Differences of a method from another one with the same labelled images.
+    """Differences of a method from another method with the same labelled images.
 
     Attributes:
         method: Key of the method.
         reference: Key of the other method.
-        is_best_label_free: Whether the other method has the highest mAP of all methods that are not
-            trained.
+        is_best_label_free: Whether the other method has the highest mAP of all label-free
+            methods.
         n_images: Number of labelled images.
         metrics: Difference in each compared metric.
     """
@@ -79,7 +79,7 @@ class SupervisedResults:
         plan: Sizes and settings of the comparison.
         rows: Rows of the metrics table, sorted by the number of labelled images.
         differences: Differences of the studied methods from the other methods.
-        demands: Labelled images needed for each mAP of ``MAP_LEVELS``, by method.
+        demands: Number of labelled images needed for each mAP of ``MAP_LEVELS``, by method.
     """
 
     dataset: str
@@ -213,7 +213,7 @@ def _differences_of_image_count(
 
 
 def _difference(first: _MeasuredRow, second: _MeasuredRow) -> dict[str, RowDifference]:
-    """Return the differences of two rows over the seeds that both have."""
+    """Return the differences of two rows over the seeds that both rows have."""
     n_seeds = min(len(row.row.metrics[MAP]) for row in (first, second))
     metrics, means = zip(*(_of_first_seeds(row, n_seeds) for row in (first, second)), strict=True)
     intervals = bench_resampling_difference_intervals(means[0], means[1])

@@ -1,4 +1,4 @@
-"""Labelled images and test images of the supervised comparison."""
+"""Load labelled images and test images of the supervised comparison."""
 
 from surelabel.bench.comparison import ComparisonTask
 from surelabel.bench.image_splits import EncoderImageSplits, load_benchmark_scenes
@@ -10,7 +10,7 @@ SupervisedTask = ComparisonTask[EncoderImageSplits, SupervisedPlan]
 def load_supervised_scene_splits(encoder: str, *, quick: bool = False) -> EncoderImageSplits:
     """Load generated images (scenes) with 80 labels for an embedded encoder.
 
-    The validation and test images are those inside the package.
+    The package contains the validation and test images.
 
     Args:
         encoder: Name of an embedded encoder: ``tiny-vit`` or ``tiny-rn``.

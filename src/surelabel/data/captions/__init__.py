@@ -1,4 +1,4 @@
-"""Caption formats with the functions ``read`` and ``read_pairs(path, *, images_root=None)``."""
+"""Define caption formats, each with ``read`` and ``read_pairs(path, *, images_root=None)``."""
 
 from surelabel.data.captions.resolution.caption_files import (
     CAPTION_FORMATS,

@@ -1,4 +1,4 @@
-"""COCO captions: a JSON file with ``images`` and ``annotations``, each with a ``caption``."""
+"""Read COCO captions: a JSON file with ``images`` and ``annotations``, each with a ``caption``."""
 
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
             the JSON file is used.
 
     Raises:
-        DataError: As for :func:`read`; also if an image does not exist, or if some ids are missing
-            or repeated.
+        DataError: For the reasons of :func:`read`, if an image does not exist, or if some ids are
+            missing or repeated.
     """
     path = Path(path)
     entries, images = _coco_caption_entries(path)
@@ -73,7 +73,7 @@ def _coco_caption_entries(path: Path) -> tuple[list[CaptionEntry], list[str]]:
 def _coco_caption_image(path: Path, images: dict[Any, str], image_id: object) -> str:
     if image_id not in images:
         raise DataError(
-            f"The captions of {path} must refer to images of the file; one refers to the image "
-            f"{quote_of_file(image_id)}. Remove this annotation, or add the image."
+            f"The captions of {path} must refer to images of the file; one caption refers to the "
+            f"image {quote_of_file(image_id)}. Remove this annotation, or add the image."
         )
     return images[image_id]

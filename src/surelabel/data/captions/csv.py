@@ -1,4 +1,4 @@
-"""CSV captions: the header ``image,caption``, and one caption per line."""
+"""Read captions from CSV files with the header ``image,caption`` and one caption per line."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
             is used.
 
     Raises:
-        DataError: As for :func:`read`; also if an image does not exist.
+        DataError: For the reasons of :func:`read`, or if an image does not exist.
     """
     path = Path(path)
     return resolve_pairs(path, _csv_caption_entries(path), images_root=images_root)

@@ -1,4 +1,4 @@
-"""Flickr tokens: lines with an image, ``#``, a number, a tab and a caption."""
+"""Read Flickr token files, whose lines have an image, ``#``, a number, a tab and a caption."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,8 @@ TOKEN_LINE = re.compile(r"(?P<id>(?P<image>[^\t]+)#\d+)[ ]*\t(?P<text>.*)")
 def read(path: str | Path, *, images_root: str | Path | None = None) -> Captions:
     """Read captions from a token file of Flickr8k or Flickr30k, in the order of the file.
 
-    A line is ``1000268201_693b08cb0e.jpg#0``, a tab, and the caption. Empty lines are ignored.
+    A line consists of ``1000268201_693b08cb0e.jpg#0``, a tab, and the caption. Empty lines are
+    ignored.
 
     Args:
         path: Path of the file, such as ``Flickr8k.token.txt``.
@@ -29,14 +30,15 @@ def read(path: str | Path, *, images_root: str | Path | None = None) -> Captions
 
 
 def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pairs:
-    """Read images with captions. The ids are the image, and the image with ``#`` and the number.
+    """Read images with captions; ids are the image, and the image with ``#`` and the number.
 
     Args:
         path: Path of the file, such as ``Flickr8k.token.txt``.
         images_root: Folder of the images. If None, the folder of the file is used.
 
     Raises:
-        DataError: As for :func:`read`; also if an image does not exist, or if an id is repeated.
+        DataError: For the reasons of :func:`read`, if an image does not exist, or if an id is
+            repeated.
     """
     path = Path(path)
     return resolve_pairs(path, _token_entries(path), images_root=images_root)

@@ -1,4 +1,4 @@
-"""Captions as JSON lines: ``{"image": "a.jpg", "captions": ["a dog", "a puppy"]}``."""
+"""Read captions from JSON lines: ``{"image": "a.jpg", "captions": ["a dog", "a puppy"]}``."""
 
 from pathlib import Path
 from typing import Any
@@ -42,8 +42,8 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
             used.
 
     Raises:
-        DataError: As for :func:`read`; also if an image does not exist, or if some ids are missing
-            or repeated.
+        DataError: For the reasons of :func:`read`, if an image does not exist, or if some ids are
+            missing or repeated.
     """
     path = Path(path)
     entries, images = _jsonl_caption_entries(path)

@@ -1,4 +1,4 @@
-"""Captions of generated scenes: the file ``scenes.jsonl`` of a collection of scenes."""
+"""Read captions of generated scenes from the file ``scenes.jsonl`` of a collection of scenes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
 
     The relevance of a caption for an image is the fraction of the mentioned objects that are in the
     image; see :func:`surelabel.data.scene_pairs`. If the lines have no labels or the captions have
-    no mentions, there is no relevance.
+    no mentions, the pairs have no relevance.
 
     Args:
         path: Path of the file ``scenes.jsonl``.
@@ -47,8 +47,8 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
             used.
 
     Raises:
-        DataError: As for :func:`read`; also if an image does not exist, or if only some lines have
-            labels and mentions.
+        DataError: For the reasons of :func:`read`, if an image does not exist, or if only some
+            lines have labels and mentions.
     """
     path = Path(path)
     scenes = _parse_scene_lines(path)
@@ -116,9 +116,10 @@ def _scene_relevance(path: Path, scenes: Sequence[_CaptionedScene]) -> Relevance
     without = [scene.place for scene in scenes if scene.labels is None]
     if without or len({scene.image for scene in scenes}) < len(scenes):
         raise DataError(
-            f"{path} must have labels and mentions in all lines or in none, and each image once; "
-            f"got {len(without)} lines without them, and {len(scenes)} lines for "
-            f"{len({scene.image for scene in scenes})} images. Generate the scenes again."
+            f"{path} must have labels and mentions in all lines or in none. Each image must be in "
+            f"one line; got {len(without)} lines without labels or mentions, and {len(scenes)} "
+            f"lines for {len({scene.image for scene in scenes})} images. Generate the scenes "
+            "again."
         )
     mentions = [words for scene in scenes for words in scene.mentions]
     column_of: dict[str, int] = {}

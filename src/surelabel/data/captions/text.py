@@ -1,4 +1,4 @@
-"""Text captions: one caption per line, without images."""
+"""Read captions without images from text files with one caption per line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Annotation formats with the interface ``format.read(path, *, settings) -> LabelledImages``."""
+"""Define annotation formats, each with ``read(path, *, settings) -> LabelledImages``."""
 
 from surelabel.data.labels.resolution.arrow_tables import RowDataset
 from surelabel.data.labels.resolution.label_description import describe_labels

@@ -1,4 +1,4 @@
-"""COCO instance annotations: a JSON file with ``images``, ``annotations`` and ``categories``."""
+"""Read COCO instances: a JSON file with ``images``, ``annotations`` and ``categories``."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,8 +32,8 @@ def read(
             in the order of the file. If a label is not a category, its targets are unknown.
 
     Raises:
-        DataError: If the file is not a COCO file, if an id or a category name is repeated, or if an
-            annotation refers to an unknown id. If an image does not exist, or if a category is not
+        DataError: If the file is not a COCO file, if an id or a category name is repeated, if an
+            annotation refers to an unknown id, if an image does not exist, or if a category is not
             in ``names``.
     """
     path = Path(path)
@@ -46,7 +46,8 @@ def read(
     except (KeyError, TypeError) as error:
         raise DataError(
             f"{path} must be a COCO file with images (id, file_name), categories (id, name) and "
-            f"annotations (image_id, category_id); got a missing or invalid entry: {error}."
+            f"annotations (image_id, category_id); got a missing or invalid entry: {error}. "
+            "Correct the file."
         ) from error
     columns = list(categories.values())
     if len(set(columns)) < len(columns):

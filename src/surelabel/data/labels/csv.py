@@ -1,4 +1,4 @@
-"""CSV annotations: one column per label (``path,dog,cat``) or one of labels (``path,labels``)."""
+"""Read CSV annotations: a column per label (``path,dog,cat``) or of labels (``path,labels``)."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -51,12 +51,11 @@ def read(
 
     The file can have a BOM, quotes and CRLF. Image paths are in the column ``path``, ``image`` or
     ``filename``. A first column without a name, which pandas writes, is skipped. An image name
-    without suffix stands for the only image file of this name.
+    without suffix is completed with the suffix of the only image file of this name.
 
-    - One column per label, ``path,dog,cat``: 1 or True is a positive target, 0 or False is a
-      negative target, and a number between 0 and 1 is a soft target. The decimal separator is a
-      point or a comma. An empty cell, NaN or NA is an unknown target. Rows of the same image must
-      agree.
+    - One column per label, ``path,dog,cat``: 1 or True is a positive target, and 0 or False is a
+      negative target. A number between 0 and 1 is a soft target. The decimal separator is a point
+      or a comma. An empty cell, NaN or NA is an unknown target. Rows of the same image must agree.
     - The columns ``chosen_by`` and ``inclusion_probability``, if there are any, state how each row
       was chosen for annotation; see :class:`RowSelection`.
     - One column of labels, ``path,labels``: a cell contains labels separated by ``,``, ``;`` or
@@ -69,12 +68,13 @@ def read(
         images_root: Folder to which image paths are relative. If None, the folder of the CSV file
             is used.
         names: Labels to return, in the order of the columns. If None, label columns are returned in
-            the order of the file, and the labels of one column in sorted order. A label without a
-            column is unknown. A label that is in no cell of one column of labels is negative.
+            the order of the file, and the labels of one column in sorted order. The targets of a
+            label without a column are unknown. A label that is in no cell of a single column of
+            labels is negative.
         image_column: Column of the image paths. If None, the column is found by its name.
         ignore: Columns without labels, such as ``split`` or ``width``.
         separator: Separator of the labels in one column: ``comma``, ``semicolon``, ``pipe`` or
-            ``space``. If None, the only one of ``,``, ``;`` and ``|`` that occurs in the column.
+            ``space``. If None, the only one of ``,``, ``;`` and ``|`` in the column is used.
         minus_one: Meaning of the target -1, ``negative`` or ``unknown``. If None, a file with -1 is
             refused.
         zero: Meaning of the target 0, ``negative`` or ``unknown``. If None, 0 is negative; but a
@@ -93,7 +93,7 @@ def read(
 
 
 def write(labelled: LabelledImages, path: str | Path) -> None:
-    """Write annotated images as a CSV file in the wide form; unknown targets are empty cells.
+    """Write annotated images as CSV, with one column per label; unknown targets are empty cells.
 
     If the images state how they were chosen, the columns ``chosen_by`` and
     ``inclusion_probability`` follow the column of paths.
@@ -117,7 +117,7 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
 
 
 def write_label_entries(labelled: LabelledImages, path: str | Path) -> None:
-    """Write annotations with the names of their images as they are; see :func:`write`.
+    """Write annotations with unchanged image names; see :func:`write`.
 
     Args:
         labelled: Annotated images, or rows of vectors or scores, with their names as paths.
@@ -138,8 +138,8 @@ def write_label_entries(labelled: LabelledImages, path: str | Path) -> None:
         )
     if reserved := [name for name in SELECTION_COLUMNS if name in labelled.names]:
         raise InputError(
-            f"A label of a CSV file must not be named {reserved[0]}, the column of how a row was "
-            "chosen; got this label. Rename the label, or write JSON lines (.jsonl)."
+            f"A label of a CSV file must not be named {reserved[0]}, because this column states "
+            "how a row was chosen. Rename the label, or write JSON lines (.jsonl)."
         )
     if invalid := next((name for name in labelled.names if has_control_character(name)), None):
         raise InputError(
@@ -170,8 +170,8 @@ def read_csv_table(path: Path, options: TableOptions, *, limit: float = 1.0) -> 
     Args:
         path: Path of the CSV file.
         options: Options of the table.
-        limit: Largest absolute value of cells that are read as numbers, >= 0. If a cell is beyond
-            it, all cells are read as texts.
+        limit: Largest absolute value of cells that are read as numbers, >= 0. If the absolute value
+            of a cell is larger, all cells are read as texts.
 
     Raises:
         DataError: If a line is invalid, or if there is no column of image paths or of labels. The

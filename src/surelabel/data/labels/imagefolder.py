@@ -1,4 +1,4 @@
-"""Image folders of Hugging Face ``datasets``: a metadata file, or one subfolder per class."""
+"""Read image folders of Hugging Face ``datasets``: a metadata file, or one subfolder per class."""
 
 import os
 from collections.abc import Sequence
@@ -45,25 +45,25 @@ def read(
     """Read annotated images from a folder in the layout of Hugging Face ``imagefolder``.
 
     - With ``metadata.csv``, ``metadata.jsonl`` or ``metadata.parquet`` in the folder, the column
-      ``file_name`` has the paths of images in the folder. The other columns are read as those of a
-      CSV file.
-    - Without such a file, the label of an image is the name of its folder, as in ``cat/1.jpg``. It
-      is positive, and all other labels are negative.
+      ``file_name`` has the paths of images in the folder. The other columns are read like the
+      columns of a CSV file.
+    - Without such a file, the label of an image is the name of its folder, as in ``cat/1.jpg``.
+      This label is positive, and all other labels are negative.
 
     Args:
         path: Path of the folder of one split, such as ``photos/train``.
         images_root: Folder to which ``file_name`` is relative. If None, ``path`` is used.
         names: Labels to return, in the order of the columns. If None, the labels of the folder are
             returned.
-        image_column: Column of the image paths. If None, the column ``file_name``.
+        image_column: Column of the image paths. If None, the column ``file_name`` is used.
         ignore: Columns of the metadata without labels.
         separator: Separator of the labels in one column of labels.
         minus_one: Meaning of the target -1, ``negative`` or ``unknown``.
         zero: Meaning of the target 0, ``negative`` or ``unknown``.
 
     Raises:
-        DataError: If there are several metadata files, if images lie outside of a class folder, if
-            the folders are splits, or for the reasons of a CSV file.
+        DataError: If there are several metadata files, if an image is outside of the class folders,
+            if the folders are splits, or for the reasons of a CSV file.
         InputError: If an option has an invalid value, or is given without a metadata file.
     """
     folder = Path(path)
@@ -73,7 +73,7 @@ def read(
     if len(files) > 1:
         raise DataError(
             f"{path} must have one metadata file; got {' and '.join(f.name for f in files)}. "
-            "Remove all but one."
+            "Remove all metadata files except one."
         )
     if not files:
         given = TableOptions(image_column, ignore, separator, minus_one, zero).given
@@ -94,7 +94,7 @@ def read(
 
 
 def is_image_folder(folder: Path) -> bool:
-    """Return True if a folder has a metadata file, or at least two folders and no image itself."""
+    """Return True if a folder has a metadata file, or at least two subfolders."""
     return any((folder / name).exists() for name in METADATA_FILES) or (
         sum(entry.is_dir() and not entry.name.startswith(".") for entry in folder.iterdir()) > 1
     )

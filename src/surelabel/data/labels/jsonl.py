@@ -1,4 +1,4 @@
-"""Annotations as JSON lines: ``{"path": "a.jpg", "labels": ["dog"], "absent": ["cat"]}``."""
+"""Read JSON lines: ``{"path": "a.jpg", "labels": ["dog"], "absent": ["cat"]}``."""
 
 import json
 from collections.abc import Sequence

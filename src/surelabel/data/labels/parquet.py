@@ -1,4 +1,4 @@
-"""Parquet tables with labels, whose images are bytes in a column, or files named in a column."""
+"""Read Parquet tables with labels, and with a column of image bytes or of image paths."""
 
 import json
 from collections.abc import Sequence
@@ -34,15 +34,15 @@ def read(
 ) -> LabelledImages:
     """Read annotated images from a Parquet table.
 
-    Images are the bytes of the only image column, whose cells have paths such as
-    ``table.parquet/image/17``; or the files that a column of paths names. The columns of labels are
-    read as those of a CSV file. A column can also contain lists of labels, or classes of Hugging
-    Face ``datasets`` (``ClassLabel``).
+    The images are the bytes in the only image column, or the files that a column of paths names. A
+    cell of an image column has a path such as ``table.parquet/image/17``. The columns of labels are
+    read like the columns of a CSV file. A column can also contain lists of labels, or classes of
+    Hugging Face ``datasets`` (``ClassLabel``).
 
     Args:
         path: Path of the Parquet table.
         images_root: Folder to which image paths are relative. If None, the folder of the table is
-            used. It has no effect on images that are bytes.
+            used. The root has no effect on images that are bytes.
         names: Labels to return, in the order of the columns. If None, the labels of the table are
             returned.
         image_column: Column of the images. If None, the column is found by its type or its name.

@@ -1,4 +1,4 @@
-"""Pascal VOC annotations: a folder with one XML file per image."""
+"""Read Pascal VOC annotations: a folder with one XML file per image."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tar shards of WebDataset with the labels of each image in a JSON member: ``0001.json``."""
+"""Read tar shards of WebDataset, with the labels of each image in a JSON member: ``0001.json``."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ def read(
 
     The labels of ``0001.jpg`` are in the member ``0001.json`` of the same archive:
     ``{"labels": ["dog"], "absent": ["cat"]}``. The key of a sample is the path of the member up to
-    the first dot of its file name, so that ``0001.left.jpg`` has these labels too. If there is the
+    the first dot of its file name, so that ``0001.left.jpg`` has the same labels. If there is the
     key ``absent``, labels in neither list are unknown. Otherwise, labels that are not in ``labels``
     are negative. Other keys are ignored.
 
@@ -47,7 +47,7 @@ def read(
     if images_root is not None:
         raise DataError(
             f"The images of {path} are in the archive, so images_root cannot be given; got "
-            f"{images_root}. Leave it out."
+            f"{images_root}. Leave out images_root."
         )
     source = Path(path)
     shards = [source] if source.is_file() else tar_shards_of_folder(source)
@@ -58,7 +58,7 @@ def read(
 
 
 def tar_shards_of_folder(folder: Path) -> list[Path]:
-    """Return the sorted paths of the tar archives in a folder, without those in subfolders."""
+    """Return the sorted paths of the tar archives in a folder, without archives in subfolders."""
     return sorted(file for file in folder.iterdir() if is_tar_path(file.name) and file.is_file())
 
 

@@ -1,4 +1,4 @@
-"""Keywords in XMP sidecars: a folder of images with ``IMG.xmp`` or ``IMG.JPG.xmp`` beside them."""
+"""Read keywords in XMP sidecars: a folder of images, each with ``IMG.xmp`` or ``IMG.JPG.xmp``."""
 
 import os
 from collections import Counter
@@ -37,9 +37,10 @@ def read(
 ) -> LabelledImages:
     """Read the keywords of the user in the XMP sidecars of a folder of images as labels.
 
-    The keywords are in ``dc:subject`` and ``lr:hierarchicalSubject``, of which each level is a
-    keyword. Keywords that ``surelabel tag --sidecar`` has added are not read. Spellings that differ
-    in case are one label. The targets of an image without keywords of the user are unknown.
+    The keywords are in ``dc:subject`` and ``lr:hierarchicalSubject``. Each level of a hierarchical
+    keyword is a separate keyword. Keywords that ``surelabel tag --sidecar`` has added are not read.
+    Keywords that differ only in case are one label. The targets of an image without keywords of the
+    user are unknown.
 
     Args:
         path: Path of a folder of images, which is searched recursively.
@@ -47,18 +48,18 @@ def read(
         names: Labels to return, in the order of the columns. If None, the sorted keywords of all
             images are returned.
         missing: Meaning of the labels that are not among the keywords of an image with keywords,
-            ``negative`` or ``unknown``. If None, they are negative.
+            ``negative`` or ``unknown``. If None, these labels are negative.
 
     Raises:
-        InputError: If ``images_root`` is given, or ``missing`` has another value.
+        InputError: If ``images_root`` is given, or ``missing`` has an invalid value.
         DataError: If the folder has no image or no keyword of the user, if a sidecar is no XMP or
             can belong to several images, or if a keyword contains a control character or is not in
             ``names``.
     """
     if images_root is not None:
         raise InputError(
-            f"XMP sidecars are beside their images, so --images-root cannot be given; got "
-            f"{images_root}. Leave it out."
+            "XMP sidecars are beside their images, so --images-root cannot be given; got "
+            f"{images_root}. Leave out --images-root."
         )
     if missing not in (None, *TARGET_READINGS):
         raise InputError(f"missing must be one of {', '.join(TARGET_READINGS)}; got {missing!r}.")

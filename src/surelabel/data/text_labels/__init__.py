@@ -1,4 +1,4 @@
-"""Labels of texts: the labels that captions mention, and sentences from prompt templates."""
+"""Find the labels that captions mention, and generate sentences from prompt templates."""
 
 from surelabel.data.text_labels.caption_labels import (
     label_captioned_images,

@@ -1,4 +1,4 @@
-"""Labels that captions mention, as targets of the captions or of their images."""
+"""Find the labels that captions mention, as targets of the captions or of their images."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,28 +31,30 @@ def label_captions(
 ) -> LabelledTexts:
     """Return the captions that mention a label, with the labels that they mention.
 
-    A caption mentions a label if it contains, as whole words, one of these phrases or the plural of
-    one of them: the label, an alias of the label, or a synonym or narrower term of the word list.
-    Case and punctuation are ignored, and a hyphen equals a space. If several labels have a phrase,
-    the phrase mentions all of them, for example "woman" the labels "woman" and "person".
+    A caption mentions a label if it contains a phrase of the label, or the plural of a phrase, as
+    whole words. The phrases are the label, its aliases, and its synonyms and narrower terms in the
+    word list. Case and punctuation are ignored, and a hyphen equals a space. If several labels have
+    the same phrase, the phrase mentions all these labels. For example, "woman" mentions the labels
+    "woman" and "person".
 
-    Longer phrases are matched first, and each word is used once: if "hot dog" is a label, it does
-    not mention the label "dog". The word list has exceptions too, so that "hot dog" never mentions
-    "dog".
+    Longer phrases are matched first, and each word is used once: if "hot dog" is a label, the words
+    "hot dog" do not mention the label "dog". The word list has exceptions too, so that "hot dog"
+    never mentions "dog".
 
     All targets are known: a label that a caption does not mention is negative for this text, since
-    the text contains no other content. It can nevertheless be in the image of the caption.
+    the text contains no other content. The label can nevertheless be positive for the image of the
+    caption.
 
     Args:
-        captions: Captions in English; the plurals are those of English.
+        captions: Captions in English; plurals are formed as in English.
         names: Labels with optional aliases, as in ``sofa|couch``. If a label is a plural, add the
             singular as an alias.
         word_list: Path of a word list with the tab-separated columns label, synonyms, kinds and
             exceptions. If None, the word list of this package is used.
 
     Returns:
-        The captions that mention at least one label, in their order, and the number of the others.
-        The labels have no aliases.
+        The captions that mention at least one label, in their order, and the number of the other
+        captions. The labels have no aliases.
 
     Raises:
         InputError: If a label is invalid or has no letter and no digit, or if no caption mentions a
@@ -65,7 +67,8 @@ def label_captions(
 
     Differs:
         The paper lemmatizes captions with a library; here, plurals of the phrases are generated.
-        Its synonyms are in the released code; the word list here is a separate one.
+        The synonyms of the paper are in its released code; the word list of this package is a
+        different list.
 
     Example:
         >>> captions = Captions(["Two dogs on a sofa.", "a hot dog", "the sky"])

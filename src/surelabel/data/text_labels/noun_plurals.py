@@ -1,4 +1,4 @@
-"""Plurals of English nouns and noun phrases."""
+"""Form the plurals of English nouns and noun phrases."""
 
 import csv
 import re
@@ -30,11 +30,11 @@ def plural_phrases(words: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def plural_nouns(noun: str) -> tuple[str, ...]:
-    """Return the plurals of an English noun; several if there are several spellings.
+    """Return the plurals of an English noun, one for each accepted spelling.
 
     Irregular plurals are in ``plurals.tsv`` of this package. In this file, an entry such as
-    ``-man`` holds for all words that end with it, except words with an entry. A noun that ends with
-    a consonant and "o" receives both "s" and "es".
+    ``-man`` applies to all words that end with ``man``, except words with an entry. A noun that
+    ends with a consonant and "o" receives both "s" and "es".
 
     Args:
         noun: Singular in lower case. Other words receive the ending of a noun too.

@@ -1,4 +1,4 @@
-"""Search of phrases in texts as whole words, with a trie over words."""
+"""Search phrases in texts as whole words, with a trie over words."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +77,7 @@ def build_phrase_trie(
 def find_phrase_columns(root: PhraseNode, words: Sequence[str]) -> set[int]:
     """Return the columns of the labels that a text mentions.
 
-    Longer phrases are matched first, and among phrases of equal length those further left. A word
+    Longer phrases are matched first, and among phrases of equal length the leftmost phrase. A word
     belongs to one match only: the words of a match are not matched again. A match inside an
     exception of a label does not mention this label.
 

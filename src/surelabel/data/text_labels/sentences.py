@@ -1,4 +1,4 @@
-"""Sentences with one label each, from prompt templates."""
+"""Generate sentences with one label each from prompt templates."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,8 @@ def template_sentences(names: Sequence[str], templates: Sequence[str]) -> Labell
         templates: Prompt templates that contain ``{}`` once, at the place of the label.
 
     Returns:
-        The sentences of the first label with all templates, followed by those of the other labels.
+        The sentences of the first label with all templates, followed by the sentences of the other
+        labels.
 
     Raises:
         InputError: If a label is invalid, if there are no templates, or if a template does not

@@ -1,4 +1,4 @@
-"""Word lists: words by which captions mention a label."""
+"""Read word lists: words by which captions mention a label."""
 
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -16,8 +16,10 @@ class WordListEntry:
     """Line of a word list: a label with its synonyms, narrower terms and exceptions.
 
     Attributes:
-        spellings: Label and its synonyms. The line applies to every label that has one of them.
-        kinds: Narrower terms, such as "puppy" for "dog". The line does not apply to them.
+        spellings: Label and its synonyms. The line applies to every label that has one of these
+            spellings.
+        kinds: Narrower terms, such as "puppy" for "dog". The line does not apply to labels that are
+            narrower terms.
         exceptions: Phrases that contain one of the words but do not mention the label, such as "hot
             dog" for "dog".
     """
@@ -31,11 +33,11 @@ def read_word_list(path: str | Path | None) -> dict[tuple[str, ...], WordListEnt
     """Read a word list with the columns label, synonyms, kinds and exceptions, separated by tabs.
 
     Each column except the first contains spellings separated by ``|``, or is empty. Empty columns
-    at the end of a line may be omitted. Plurals are not necessary.
+    at the end of a line may be omitted. The list needs no plurals.
 
     Args:
-        path: Path of a text file in UTF-8. If None, the list ``caption_words.tsv`` of this package,
-            which has the 80 categories of COCO and the spellings of VOC.
+        path: Path of a text file in UTF-8. If None, the list ``caption_words.tsv`` of this package
+            is used, which has the 80 categories of COCO and the spellings of VOC.
 
     Returns:
         The line of each label and each synonym, by the words of the spelling.

@@ -1,4 +1,4 @@
-"""Validation of the arrays and integers that are passed to metrics."""
+"""Validate the arrays and integers that are passed to metrics."""
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ def _validate_binary_targets(
     values = np.asarray(targets)
     is_positive = values == 1
     n_binary = np.count_nonzero(is_positive) + np.count_nonzero(values == 0)
-    if known is None and n_binary == values.size and values.ndim == 2:  # without conversion
+    if known is None and n_binary == values.size and values.ndim == 2:  # no float conversion
         return is_positive, np.ones_like(is_positive)
     values, known = validate_targets_to_read(targets, known)
     is_positive = values == 1

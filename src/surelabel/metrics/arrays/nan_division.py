@@ -1,4 +1,4 @@
-"""Division and mean that return NaN if the result is undefined, without a warning."""
+"""Divide and average arrays, and return NaN without a warning if the result is undefined."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Iteration over blocks of rows, so that intermediate arrays fit into the processor's cache."""
+"""Iterate over blocks of rows, so that intermediate arrays fit into the processor's cache."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ def iterate_row_blocks(
 
     Args:
         arrays: Arrays of ``n`` rows each, ``(n, ...)``.
-        rows: Number of rows in a block; the last block may have fewer rows.
+        rows: Number of rows in a block. The last block may have fewer rows.
 
     Example:
         >>> import numpy as np
@@ -28,7 +28,9 @@ def iterate_row_blocks(
 
 
 def transpose_in_row_blocks(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a contiguous copy of the transpose; blocks halve the time of a large array.
+    """Return a contiguous copy of the transpose, which is fast for large arrays.
+
+    The copy in blocks takes about half the time of a direct copy.
 
     Args:
         values: Array with ``n`` rows and ``c`` columns.

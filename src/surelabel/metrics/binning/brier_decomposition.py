@@ -1,4 +1,4 @@
-"""Decomposition of the Brier score into reliability, resolution and uncertainty."""
+"""Decompose the Brier score into reliability, resolution and uncertainty."""
 
 from dataclasses import dataclass
 
@@ -41,12 +41,12 @@ class BrierDecomposition:
 
     @property
     def refinement(self) -> Array:
-        """Refinement of the predictions: uncertainty minus resolution."""
+        """Return the refinement of the predictions: uncertainty minus resolution."""
         return self.uncertainty - self.resolution
 
     @property
     def brier_score(self) -> Array:
-        """Brier score: the sum of reliability, refinement and within_bins."""
+        """Return the Brier score: the sum of reliability, refinement and within_bins."""
         return self.reliability + self.refinement + self.within_bins
 
 
@@ -71,7 +71,7 @@ def brier_decomposition(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
 
     Returns:
         Four terms of the Brier score: reliability, resolution, uncertainty and within_bins. If no
@@ -128,7 +128,7 @@ def brier_decomposition_per_class(
 def _decompose_brier_score(
     brier_score: Array, bins: ReliabilityBins, uncertainty: Array
 ) -> BrierDecomposition:
-    """Compute the four terms; within_bins is the rest of the Brier score after the other terms."""
+    """Return the terms, where within_bins is the remainder of the Brier score."""
     total = bins.counts.sum(axis=-1)
     positives = np.where(bins.counts > 0, bins.counts * bins.accuracy, 0.0)
     overall_accuracy = divide_or_nan(positives.sum(axis=-1), total)
@@ -140,7 +140,7 @@ def _decompose_brier_score(
 
 
 def _brier_uncertainty(y: Array, known: Flags, axis: int | None = 0) -> Array:
-    """Return the variance of the known targets; unknown targets must be 0."""
+    """Return the variance of the known targets, if unknown targets are 0."""
     n_known = known.sum(axis=axis)
     mean = divide_or_nan(y.sum(axis=axis), n_known)
     return divide_or_nan((y * y).sum(axis=axis), n_known) - mean**2

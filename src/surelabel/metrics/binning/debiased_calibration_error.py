@@ -1,4 +1,4 @@
-"""Calibration errors corrected for the bias that sampling noise adds.
+"""Compute calibration errors that are corrected for the bias of sampling noise.
 
 The gap of a bin is the absolute difference between fraction of positives and mean probability. In a
 finite sample, the gap of a bin is rarely 0, even if the probabilities are calibrated. The error of
@@ -26,7 +26,7 @@ def squared_calibration_error_debiased(
     *,
     bins: int = 15,
 ) -> float:
-    """Return an unbiased estimate of ``squared_calibration_error``; the estimate may be negative.
+    """Return an unbiased estimate of ``squared_calibration_error``, which may be negative.
 
         Σ_b  n_b / N · mean of (p - y)(p' - y') over pairs of labels of two images
 
@@ -38,7 +38,7 @@ def squared_calibration_error_debiased(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1. Bins with labels
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1. Bins with labels
             of only one image are left out.
 
     Returns:
@@ -120,7 +120,7 @@ def ece_debiased(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
 
     Returns:
         Calibration error, at most 1 and possibly negative. If no bin has labels of at least

@@ -1,4 +1,4 @@
-"""Equal-mass bins, with equal values always in the same bin."""
+"""Assign values to equal-mass bins, with equal values always in the same bin."""
 
 import numpy as np
 import numpy.typing as npt

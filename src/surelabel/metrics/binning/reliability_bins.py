@@ -1,4 +1,4 @@
-"""Bins of a reliability diagram: count, mean probability and fraction of positives of each bin."""
+"""Compute count, mean probability and fraction of positives of each probability bin."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,13 @@ from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """Equal-width bins of probabilities; bin k is [k/bins, (k+1)/bins); the last bin includes 1.
+    """Equal-width bins of probabilities, [k/bins, (k+1)/bins), where the last bin includes 1.
 
     Attributes:
         counts: Number of known targets in each bin, ``(bins,)`` or, for c classes, ``(c, bins)``.
-        confidence: Mean probability in each bin, NaN if the bin is empty, same shape as ``counts``.
-        accuracy: Fraction of positives in each bin, NaN if the bin is empty, same shape as
+        confidence: Mean probability in each bin, or NaN if the bin is empty, with the shape of
+            ``counts``.
+        accuracy: Fraction of positives in each bin, or NaN if the bin is empty, with the shape of
             ``counts``.
     """
 
@@ -31,7 +32,7 @@ class ReliabilityBins:
 
     @property
     def gaps(self) -> Array:
-        """Absolute difference between accuracy and confidence of each bin, NaN for an empty bin."""
+        """Return the absolute difference between accuracy and confidence, NaN for an empty bin."""
         return np.abs(self.accuracy - self.confidence)
 
     def gaps_with_min_count(self, min_count: int) -> Array:
@@ -57,7 +58,7 @@ def reliability_bins(
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
 
     Returns:
         Count, confidence (mean probability) and accuracy (fraction of positives) of each bin,
@@ -125,7 +126,7 @@ def _reliability_bin_sums_of_block(p: Array, y: Array, known: Flags, *, bins: in
         cell, p, y = cell.ravel(), p.ravel(), y.ravel()
     else:
         cell, p, y = cell[known], p[known], y[known]
-    positive = np.flatnonzero(y > 0)  # few labels; the other targets add nothing to the sums
+    positive = np.flatnonzero(y > 0)  # targets of 0 do not change the sums
     sums = [
         np.bincount(cell, minlength=n_classes * bins),
         np.bincount(cell, p, n_classes * bins),
@@ -135,7 +136,7 @@ def _reliability_bin_sums_of_block(p: Array, y: Array, known: Flags, *, bins: in
 
 
 def _assign_reliability_bins(p: Array, bins: int) -> npt.NDArray[np.intp]:
-    """Return the bin of each probability; rounding errors of p · bins at edges are corrected."""
+    """Return the bin of each probability, corrected for rounding errors of p · bins at edges."""
     position = p * bins
     whole = np.floor(position)
     bin_index = whole.astype(np.intp)

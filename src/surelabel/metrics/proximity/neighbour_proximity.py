@@ -1,4 +1,4 @@
-"""Proximity of an image to its nearest neighbours in feature space."""
+"""Compute the proximity of each image to its nearest neighbours in feature space."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ ROWS_PER_BLOCK = 256  # images compared at a time, to bound the memory
 def neighbour_proximity(
     features: npt.ArrayLike, reference: npt.ArrayLike | None = None, *, neighbours: int = 10
 ) -> Array:
-    """Return the proximity of each image to its nearest neighbours; outliers have a low value.
+    """Return the proximity of each image to its nearest neighbours, which is low for outliers.
 
         proximity = exp(-mean distance to the nearest neighbours)
 
@@ -45,7 +45,7 @@ def neighbour_proximity(
     Differs:
         The released script of Xiong et al. averages exp(-squared distance) over the neighbours. The
         paper and this function use the formula above. The groups of ``piece`` depend only on the
-        order of the proximities, which hardly changes.
+        order of the proximities, which is almost equal for both formulas.
 
     Example:
         >>> neighbour_proximity([[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [0.0, 1.0]], neighbours=1)

@@ -1,4 +1,4 @@
-"""Calibration error over the nearest neighbours of each image."""
+"""Compute the calibration error over the nearest neighbours of each image."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from surelabel.metrics.arrays.input_validation import (
 from surelabel.metrics.proximity.neighbour_proximity import neighbour_proximity_cosine_blocks
 from surelabel.shapes import check_shapes
 
-COSINE_TOLERANCE = 1e-12  # cosines within it count as equal, as for duplicates of an image
+COSINE_TOLERANCE = 1e-12  # cosines that differ less are equal, as for duplicate images
 
 
 def neighbourhood_calibration_error(

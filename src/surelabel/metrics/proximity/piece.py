@@ -1,4 +1,4 @@
-"""Proximity-informed expected calibration error (PIECE).
+"""Compute the proximity-informed expected calibration error (PIECE).
 
 A model may be overconfident on outliers and underconfident on typical images. If bins depend only
 on the probability, overconfidence and underconfidence in a bin cancel. PIECE also bins by
@@ -44,7 +44,7 @@ def piece(
         proximity: Result of ``neighbour_proximity``, or any other finite number per image,
             ``(n,)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
         groups: Number of proximity groups of about equal size, >= 1. Images of equal proximity are
             in the same group.
 

@@ -1,4 +1,4 @@
-"""Average precision of one or many rankings, where tied scores share one threshold."""
+"""Compute the average precision of rankings in which tied scores share one threshold."""
 
 import numpy as np
 import numpy.typing as npt
@@ -6,7 +6,7 @@ import numpy.typing as npt
 from surelabel.arrays import Array, ColumnIndices, Flags
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 
-SCORES_PER_BLOCK = 1 << 19  # ranked at once, about 80 bytes each; limits the memory
+SCORES_PER_BLOCK = 1 << 19  # scores that are ranked at once, with about 80 bytes each
 BUCKET_BITS = 15  # the counts of 2**15 buckets fit into the second-level cache
 
 
@@ -34,9 +34,9 @@ def tied_average_precision_of_ranking(scores: Array, is_positive: Flags) -> floa
 def _count_ranks_in_blocks(
     scores: Array, positive: ColumnIndices, positive_scores: Array
 ) -> npt.NDArray[np.int64]:
-    """Count the scores of each rank as :func:`_count_scores_of_each_rank`, in blocks of scores.
+    """Return the counts of :func:`_count_scores_of_each_rank`, computed in blocks of scores.
 
-    Each block also contains the positives, whose own ranks are subtracted.
+    Each block also contains the positives. The counts of the positives are then subtracted.
     """
     if len(scores) <= SCORES_PER_BLOCK:
         return _count_scores_of_each_rank(scores, positive, positive_scores)
@@ -69,7 +69,7 @@ def tied_average_precision_of_rows(scores: Array, is_positive: Flags, known: Fla
     above = scores.take(row, axis=0) >= scores.take(positive)[:, None]
     if not known.all():
         above &= known.take(row, axis=0)
-    above_as_float = above.astype(np.float32)  # its sums are exact up to 2**24 labels
+    above_as_float = above.astype(np.float32)  # sums are exact up to 2**24 labels
     positive_as_float = is_positive.astype(np.float32).take(row, axis=0)
     n_above = (above_as_float @ np.ones(scores.shape[1], np.float32)).astype(np.float64)
     n_positives_above = np.einsum("mc,mc->m", above_as_float, positive_as_float)
@@ -80,11 +80,12 @@ def tied_average_precision_of_rows(scores: Array, is_positive: Flags, known: Fla
 def _count_scores_of_each_rank(
     scores: Array, positive: ColumnIndices, positive_scores: Array
 ) -> npt.NDArray[np.int64]:
-    """Count the scores of each rank: the number of positives with an equal or lower score.
+    """Count the scores of each rank, which is the number of positives with a score at most as high.
 
     Sorting all scores would take most of the computing time. Instead, all scores are assigned to
-    buckets by approximate size. The rank of a score is the number of positives in lower buckets, if
-    its bucket contains no positive. Only the other scores are compared with the positives.
+    buckets by approximate size. If the bucket of a score contains no positive, the
+    rank is the number of positives in lower buckets. Only the scores in buckets with positives are
+    compared with the positives.
 
     Args:
         scores: Scores of all labels, ``(m,)``.
@@ -112,10 +113,10 @@ def _count_scores_of_each_rank(
 
 
 def _buckets_for_tied_average_precision(scores: Array) -> ColumnIndices:
-    """Return the bucket of each score, from 0; a higher score never has a lower bucket.
+    """Return the bucket of each score, counted from 0 and non-decreasing with the score.
 
-    The bits of a float, read as an integer, increase with the float once the bits of negative
-    floats are inverted.
+    After the bits of negative floats are inverted, the bits of a float form an integer that
+    increases with the float.
     """
     with np.errstate(over="ignore"):  # scores that overflow float32 share the bucket of infinity
         bits = scores.astype(np.float32).view(np.int32)
@@ -123,7 +124,8 @@ def _buckets_for_tied_average_precision(scores: Array) -> ColumnIndices:
         bits = (bits.view(np.float32) + np.float32(0)).view(np.int32)  # turns -0 into 0
         bits ^= (bits >> 31) & 0x7FFFFFFF
     lowest, highest = int(bits.min()), int(bits.max())
-    shift = max(0, (highest - lowest).bit_length() - BUCKET_BITS)
+    n_bits = min(BUCKET_BITS, len(scores).bit_length() + 2)  # few scores need few buckets
+    shift = max(0, (highest - lowest).bit_length() - n_bits)
     bits >>= shift
     bits -= lowest >> shift
     return bits.astype(np.intp)

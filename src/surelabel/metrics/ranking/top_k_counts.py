@@ -1,4 +1,4 @@
-"""Counts for precision, recall and F1 of the k highest-scored labels of each image.
+"""Count hits for precision, recall and F1 of the k highest-scored labels of each image.
 
 If labels tie for the last of the k ranks, the remaining ranks are divided equally among the tied
 labels. The counts are means over all orders of the tied labels, so the order of the classes has no
@@ -53,7 +53,7 @@ def _count_top_k_of_block(scores: Array, is_positive: Flags, known: Flags, *, k:
     if ranked_scores is not scores:
         is_selected &= known
     counts = np.zeros((3, scores.shape[1]))
-    if np.count_nonzero(is_selected) != k * len(is_selected):  # else no image has ties at rank k
+    if np.count_nonzero(is_selected) != k * len(is_selected):  # an image has ties at rank k
         tied = np.count_nonzero(is_selected, axis=1) > k
         counts[:2] = _count_tied_top_k(
             ranked_scores[tied], is_positive[tied], known[tied], kth_score[tied], k

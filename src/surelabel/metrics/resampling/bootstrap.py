@@ -1,4 +1,4 @@
-"""Confidence intervals of metrics over images (bootstrap) and over random seeds (t interval)."""
+"""Compute confidence intervals of metrics over images (bootstrap) and over seeds (t interval)."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ class ConfidenceInterval:
         value: Value on the original data, without resampling.
         low: Lower end of the interval, or NaN if the interval cannot be computed.
         high: Upper end of the interval, or NaN if the interval cannot be computed.
-        undefined: Number of resamples for which the metric is NaN; such resamples are left out.
+        undefined: Number of resamples for which the metric is NaN. Such resamples are left out.
     """
 
     value: float
@@ -44,8 +44,8 @@ def bootstrap_interval(
     """Compute the bootstrap interval of a metric by resampling images with replacement.
 
     The labels of an image are dependent, so whole images are resampled. The computing time is
-    ``resamples`` times that of the metric. For example, 200 resamples of ``ece`` for 10,000 images
-    and 80 labels take some seconds.
+    ``resamples`` times the computing time of the metric. For example, 200 resamples of ``ece`` for
+    10,000 images and 80 labels take some seconds.
 
     Args:
         metric: Metric of the table ``POOLED``, or a function with the same arguments.
@@ -212,7 +212,7 @@ def bootstrap_row_indices(
         ConfigError: If ``resamples`` is not a whole number >= 2.
     """
     resamples = validate_metric_whole_number("resamples", resamples, minimum=2)
-    # spawned streams: the caller may have sampled the data with default_rng(seed)
+    # spawned streams are independent of default_rng(seed), which the caller may have used
     streams = np.random.default_rng(seed).spawn(resamples if n_images > 1 else 0)
     return (stream.integers(n_images, size=n_images) for stream in streams)
 

@@ -1,4 +1,4 @@
-"""Noise floor: expected value of a metric for a perfectly calibrated model."""
+"""Compute the noise floor: the expected value of a metric for a perfectly calibrated model."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -61,7 +61,7 @@ def noise_floor(
             f"noise_floor needs probabilities in [0, 1] without NaN; got values from {p.min()} to "
             f"{p.max()}. Convert scores to probabilities with their link and the sigmoid."
         )
-    # spawned streams: the caller may have sampled the probabilities with default_rng(seed)
+    # spawned streams are independent of default_rng(seed), which the caller may have used
     streams = np.random.default_rng(seed).spawn(resamples)
     metric_values = [metric(p, stream.random(p.shape) < p, known) for stream in streams]
     mean: FloatOrArray = np.mean(metric_values, axis=0)

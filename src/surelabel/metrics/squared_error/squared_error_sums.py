@@ -1,4 +1,4 @@
-"""Sums of squared errors for the Brier score and the Brier skill."""
+"""Sum squared errors for the Brier score and the Brier skill."""
 
 import numpy as np
 import numpy.typing as npt

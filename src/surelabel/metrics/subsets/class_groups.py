@@ -1,4 +1,4 @@
-"""Metrics of groups of classes: frequent and rare classes, base and new classes."""
+"""Compute metrics of groups of classes: frequent and rare classes, base and new classes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,11 @@ class BaseAndNew:
 
     @property
     def harmonic_mean(self) -> float:
-        """Harmonic mean 2 · base · new / (base + new), for metrics where a high value is best.
+        """Return the harmonic mean 2 · base · new / (base + new).
 
-        The harmonic mean is NaN if ``base`` or ``new`` is negative or NaN. It is nearer to the
-        smaller value, so for errors it underrates the worse group.
+        Use the harmonic mean for metrics where a high value is best. The result is NaN if ``base``
+        or ``new`` is negative or NaN. The harmonic mean is closer to the smaller value. For errors,
+        the better group has the smaller value.
         """
         if not (self.base >= 0 and self.new >= 0):
             return float("nan")
@@ -38,7 +39,7 @@ class BaseAndNew:
 
     @property
     def arithmetic_mean(self) -> float:
-        """Arithmetic mean of ``base`` and ``new``, for metrics where a low value is best."""
+        """Return the arithmetic mean of ``base`` and ``new``, for metrics that are errors."""
         return (self.base + self.new) / 2
 
 
@@ -59,7 +60,7 @@ def class_frequency_groups(
         tail: Number of positives below which a class is a tail class.
 
     Returns:
-        Column indices of the groups ``head``, ``medium`` and ``tail``; a group may be empty. The
+        Column indices of the groups ``head``, ``medium`` and ``tail``. A group may be empty. The
         group ``medium`` contains the classes that are neither in ``head`` nor in ``tail``.
 
     Raises:
@@ -136,7 +137,7 @@ def metric_per_class_group(
             ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        groups: Column indices of each group, with the group name as key; a class may belong to
+        groups: Column indices of each group, with the group name as key. A class may belong to
             several groups.
 
     Returns:
@@ -197,7 +198,7 @@ def base_and_new_metric(
 
     Source:
         Xian, Schiele and Akata, Zero-Shot Learning: The Good, the Bad and the Ugly, CVPR 2017,
-        arXiv:1703.04394, for the harmonic mean; the arithmetic mean, for metrics that are errors,
+        arXiv:1703.04394, for the harmonic mean. The arithmetic mean, for metrics that are errors,
         is ours.
 
     Example:

@@ -1,4 +1,4 @@
-"""Calibration of the product of two label probabilities.
+"""Compute the calibration error of the product of two label probabilities.
 
 A search for "fork & knife" multiplies two probabilities, as if the labels were independent given
 the image. Even if each probability is calibrated, the product of two probabilities may not be
@@ -45,11 +45,11 @@ def pair_ece(
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. A pair is
             known if the targets of both labels are known.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
         max_pairs: Maximum number of label pairs, >= 1. If there are more label pairs, ``max_pairs``
             label pairs are sampled.
         threshold: Smallest product that is included, in [0, 1]. Most pairs are easy negatives,
-            which make the error small; a threshold of 0.05 leaves out easy negatives.
+            which make the error small. A threshold of 0.05 leaves out easy negatives.
         seed: Seed of the sampling of pairs.
 
     Returns:
@@ -105,7 +105,7 @@ def pair_ece_first_without_second(
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. A pair is
             known if the targets of both labels are known.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
         max_pairs: Maximum number of ordered label pairs, >= 1. If there are more label pairs,
             ``max_pairs`` label pairs are sampled.
         threshold: Smallest product that is included, in [0, 1].

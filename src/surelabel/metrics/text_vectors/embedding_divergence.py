@@ -1,4 +1,4 @@
-"""Distance of the text vector of each label to the nearest other labels."""
+"""Compute the distance of the text vector of each label to the nearest other labels."""
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,8 @@ def embedding_divergence(tuned: npt.ArrayLike, *, neighbours: int = 5) -> Array:
 
     Source:
         Zhou et al., Rethinking BCE Loss for Multi-Label Image Recognition with Fine-Tuning,
-        CVPR 2026. Only notes on the paper were available; they state neither the distance nor the
-        number of neighbours. Both are our choice.
+        CVPR 2026. Only notes on the paper were available. The notes state neither the distance nor
+        the number of neighbours, so both are our choice.
 
     Example:
         >>> embedding_divergence([[1, 0], [1, 0], [0, 1]], neighbours=1)
@@ -45,7 +45,7 @@ def embedding_divergence(tuned: npt.ArrayLike, *, neighbours: int = 5) -> Array:
 
 
 def cosines_of_other_texts(name: str, vectors: npt.ArrayLike) -> Array:
-    """Return the cosine of each pair of text vectors, ``(c, c)``; the diagonal is -inf.
+    """Return the cosine of each pair of text vectors, with -inf on the diagonal, ``(c, c)``.
 
     Args:
         name: Name of the argument, for error messages.

@@ -1,4 +1,4 @@
-"""Preservation of the nearest labels of each label when text vectors change."""
+"""Measure how well the nearest labels of each label are preserved when text vectors change."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from surelabel.shapes import check_shapes
 def neighbourhood_preservation(
     tuned: npt.ArrayLike, frozen: npt.ArrayLike, *, neighbours: int = 5
 ) -> Array:
-    """Return the fraction of the nearest labels of each label that are equal in two sets of texts.
+    """Return the fraction of nearest labels of each label that two sets of text vectors share.
 
         NP@k_i = |N_k(i; tuned) ∩ N_k(i; frozen)| / k
 
@@ -27,7 +27,7 @@ def neighbourhood_preservation(
             are used. Labels with equal cosines are in the order of the rows.
 
     Returns:
-        Fraction of each label in [0, 1], ``(c,)``; 1 means that learning kept all nearest labels.
+        Fraction of the nearest labels of each label that are preserved, in [0, 1], ``(c,)``.
 
     Raises:
         InputError: If the numbers of labels differ, a vector is zero or not finite, or there are
@@ -36,7 +36,7 @@ def neighbourhood_preservation(
 
     Source:
         Zhou et al., Rethinking BCE Loss for Multi-Label Image Recognition with Fine-Tuning,
-        CVPR 2026. Only notes on the paper were available; they contain no formula of "neighbourhood
+        CVPR 2026. Only notes on the paper were available, without a formula of "neighbourhood
         rank preservation". The formula is ours and ignores the order within the k nearest labels.
 
     Example:

@@ -1,4 +1,4 @@
-"""Confusion counts of each class at a probability threshold."""
+"""Compute the confusion counts of each class at a probability threshold."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,1 +1,1 @@
-"""Steps shared by the caption formats: format detection, texts and image paths."""
+"""Detect caption formats, and resolve texts and image paths for all caption formats."""

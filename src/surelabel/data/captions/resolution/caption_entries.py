@@ -1,4 +1,4 @@
-"""Conversion of file entries to ``Captions``: texts and image paths."""
+"""Convert file entries to ``Captions``: texts and image paths."""
 
 import re
 from collections.abc import Iterable
@@ -108,8 +108,8 @@ def check_captioned_images_exist(paths: Iterable[str]) -> None:
     """Raise an error if there is no file at the path of an image.
 
     Raises:
-        DataError: If an image does not exist; the message has the number of missing images and the
-            first of them.
+        DataError: If an image does not exist; the message contains the number of missing images and
+            the first missing image.
     """
     paths = list(paths)
     if missing := [paths[row] for row in missing_stored_images(paths)]:

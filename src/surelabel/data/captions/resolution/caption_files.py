@@ -1,4 +1,4 @@
-"""Detection of the caption format of a file."""
+"""Detect the caption format of a file, and read captions from the file."""
 
 from pathlib import Path
 from typing import Protocol
@@ -59,9 +59,9 @@ def read_captions(path: str | Path, *, images_root: str | Path | None = None) ->
 def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pairs:
     """Read images with captions from a file in one of the formats of ``CAPTION_FORMATS``.
 
-    Image ids and caption ids are those of the file. A file ``scenes.jsonl`` has graded relevance.
-    If an image has a text twice, the text is kept once. A warning has the number of repeated texts,
-    and another warning names images without a caption, which are not used.
+    Image ids and caption ids are read from the file. A file ``scenes.jsonl`` has graded relevance.
+    If an image has a text twice, the text is kept once. A warning states the number of repeated
+    texts. Another warning names images without a caption, which are not used.
 
     Args:
         path: Path of a caption file. The suffix or the first line of the file determines the
@@ -82,7 +82,7 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
 
 
 def has_captioned_images(path: str | Path) -> bool:
-    """Return True if a file has captions of images in place of labels, and is not Scenes.
+    """Return True if a file has captions of images instead of labels, and no generated scenes.
 
     Args:
         path: Path of a text file of any format.
@@ -108,7 +108,7 @@ def has_captioned_images(path: str | Path) -> bool:
 def detect_caption_format(path: str | Path) -> str:
     """Return the format of a caption file, a key of ``CAPTION_FORMATS``.
 
-    A file whose first line belongs to no other format is ``text``.
+    A file whose first line belongs to no other format has the format ``text``.
 
     Raises:
         DataError: If the file does not exist or cannot be read.

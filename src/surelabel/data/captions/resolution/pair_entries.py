@@ -1,4 +1,4 @@
-"""Conversion of file entries to ``Pairs``: images, captions and ids."""
+"""Convert file entries to ``Pairs``: images, captions and ids."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -32,15 +32,15 @@ def resolve_pairs(
 ) -> Pairs:
     """Return images with captions, in the order of the file.
 
-    If an image has a text twice, the text is kept once, and a warning has the number of the others.
-    A warning names images without a caption; they are not used.
+    If an image has a text twice, the text is kept once, and a warning states the number of repeated
+    texts. Another warning names images without a caption, which are not used.
 
     Args:
         source: Path of the caption file.
         entries: Captions of the file.
         images_root: Folder to which image paths are relative. If None, the folder of ``source`` is
             used.
-        listed_images: Image paths in the file, also of images without a caption.
+        listed_images: Image paths in the file, including images without a caption.
         relevance: Graded relevance of the captions for the images; both are in the order of
             ``entries``. If None, the file has no relevance.
 

@@ -1,1 +1,1 @@
-"""Steps shared by the annotation formats: format detection, paths and label columns."""
+"""Detect annotation formats, and resolve paths and label columns for all annotation formats."""

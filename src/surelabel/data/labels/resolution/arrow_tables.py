@@ -1,4 +1,4 @@
-"""Tables in memory: DataFrames, tables of Arrow, and datasets of Hugging Face."""
+"""Read label tables in memory: DataFrames, tables of Arrow, and datasets of Hugging Face."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,8 +69,8 @@ def label_table_in_memory(
     Args:
         source: Table with one row per image.
         options: Options of the table.
-        images_root: Folder to which images are written that are stored inside the table.
-        name: Name of the table in messages. If None, the type of the table.
+        images_root: Folder to which images that are stored inside the table are written.
+        name: Name of the table in messages. If None, the type of the table is used.
 
     Raises:
         DataError: If a column cannot be converted, if an image path is missing, or if images are
@@ -145,11 +145,11 @@ def _class_names(feature: Any) -> list[str] | None:
 def name_table_classes(
     name: str, column: pa.ChunkedArray, classes: Sequence[str]
 ) -> pa.ChunkedArray:
-    """Return the classes of each row as a list of names; as texts if the classes are targets.
+    """Return the classes of each row as a list of names, or as a text if the classes are targets.
 
     Args:
         name: Name of the column, for messages.
-        column: Numbers of classes, or lists of them, length n.
+        column: Numbers of classes, or lists of numbers of classes, length n.
         classes: Names of the classes.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Labels of single images as JSON objects: ``{"labels": ["dog"], "absent": ["cat"]}``."""
+"""Parse labels of single images in JSON objects: ``{"labels": ["dog"], "absent": ["cat"]}``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def image_entry(place: str, value: dict[str, Any], *, remedy: str) -> ImageEntry
 
 
 def is_image_entry(value: Any) -> bool:
-    """Return True for an object with a text ``path`` and lists of texts ``labels``, ``absent``."""
+    """Return True for an object with ``path``, the list ``labels`` and, optionally, ``absent``."""
 
     def is_label_list(labels: Any) -> bool:
         return isinstance(labels, list) and all(isinstance(n, str) and n for n in labels)
@@ -87,9 +87,10 @@ def resolve_image_entries(
     Args:
         path: Path of the annotations.
         entries: Entries of n images.
-        images_root: Folder to which image paths are relative. If None, the folder of ``path``.
+        images_root: Folder to which image paths are relative. If None, the folder of ``path`` is
+            used.
         names: Labels to return, in the order of the columns. If None, the sorted labels of the
-            entries.
+            entries are returned.
 
     Raises:
         DataError: If an image does not exist, or if a label is not in ``names``.

@@ -1,4 +1,4 @@
-"""Conversion of file entries to ``LabelledImages``: image paths and order of label columns."""
+"""Convert file entries to ``LabelledImages``: resolve image paths and order label columns."""
 
 import os
 import re
@@ -35,7 +35,8 @@ def resolve_labelled_images(
     """Return annotated images with resolved paths and with columns in the order of ``names``.
 
     An image without a file at its path is completed with the suffix of the only image file of this
-    name, so that ``000005`` can stand for ``000005.jpg``. A ``|`` in a column separates no aliases.
+    name, so that ``000005`` is read as ``000005.jpg``. A ``|`` in the name of a column does not
+    separate aliases.
 
     Args:
         source: Path of the annotation file.
@@ -46,7 +47,7 @@ def resolve_labelled_images(
             used.
         names: Labels to return, in the order of the columns. If None, ``columns`` is used. If a
             label has no column, the label is unknown for all images.
-        reading: How the columns of a table were read, without a full stop.
+        reading: Description of how the columns of a table were read, without a full stop.
         row_selection: How each image was chosen for annotation, or None.
 
     Raises:
@@ -79,7 +80,7 @@ def resolve_labelled_images(
 def resolve_image_paths(
     source: Path, images: Sequence[str], images_root: str | Path | None
 ) -> list[str]:
-    """Return the paths of images that are relative to ``images_root``, or to the folder of a file.
+    """Join the image paths of a file to ``images_root``, or to the folder of the file.
 
     Args:
         source: Path of the annotation file.
@@ -127,7 +128,7 @@ def quote_first_unresolved(items: Sequence[str]) -> str:
 
 
 def unresolved_image_path(path: str, folder: Path) -> str:
-    """Return the path of an image relative to ``folder``, or its absolute path if it is outside."""
+    """Return the path of an image relative to ``folder``, or its absolute path if outside."""
     if is_object_url(path):
         return path
     absolute, root = os.path.abspath(path), os.path.abspath(folder)

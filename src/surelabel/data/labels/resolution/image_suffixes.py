@@ -1,4 +1,4 @@
-"""Completion of image names without suffix, such as ``000005`` in the lists of VOC."""
+"""Complete image names without suffix, such as ``000005`` in the lists of VOC."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Labels of the cells of one column of labels, such as ``dog, cat``."""
+"""Parse the cells of one column of labels, such as ``dog, cat``."""
 
 import re
 from ast import literal_eval
@@ -38,7 +38,8 @@ def labels_of_cell(cell: str, separator: Separator | None) -> list[str]:
 
     Raises:
         ValueError: If a quoted label is followed by other text than a separator, if a label is a
-            missing value such as NaN or contains a control character. The message is one sentence.
+            missing value such as NaN, or if a label contains a control character. The message is
+            one sentence.
 
     Example:
         >>> labels_of_cell('dog, "salt, pepper", 12" record', "comma")

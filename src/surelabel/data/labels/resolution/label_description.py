@@ -1,4 +1,4 @@
-"""Description of annotated images in two lines: columns and labels, and counts of targets."""
+"""Describe annotated images in two lines: columns and labels, and counts of targets."""
 
 from surelabel.counts import format_count
 from surelabel.label_aliases import list_labels
@@ -14,9 +14,9 @@ def describe_labels(labelled: LabelledImages) -> tuple[str, str]:
         labelled: Annotated images, as returned by :func:`read_labels`.
 
     Returns:
-        A line with the columns of a table and the first labels, in which a label that contains a
-        comma is quoted, and a line with the numbers of
-        images and of positive, negative and unknown targets.
+        A line with the columns of a table and the first labels, and a line with the numbers of
+        images and of positive, negative and unknown targets. A label that contains a comma is
+        quoted.
 
     Example:
         >>> images = LabelledImages(["a", "b"], ["dog", "cat"], [[1, 0], [0.5, float("nan")]])

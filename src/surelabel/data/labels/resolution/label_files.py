@@ -1,4 +1,4 @@
-"""Detection of the annotation format of a file."""
+"""Detect the annotation format of a file or folder, and read annotated images."""
 
 import re
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ FORMATS: dict[str, LabelFormat] = {
     "webdataset": webdataset,
 }
 _TABLE_FORMATS: dict[str, Any] = {"csv": csv, "imagefolder": imagefolder, "parquet": parquet}
-XMP_PREFIX = "xmp:"  # of a folder whose XMP sidecars are read
+XMP_PREFIX = "xmp:"  # prefix of a folder whose XMP sidecars are read
 
 _SUFFIXES = {
     ".csv": "csv",
@@ -64,12 +64,12 @@ _SUFFIXES = {
     ".parquet": "parquet",
     ".tar": "webdataset",
 }
-_PANDAS_READERS = {".csv.gz": "read_csv"}  # of other tables
+_PANDAS_READERS = {".csv.gz": "read_csv"}  # functions of pandas that read other tables
 _LABEL_FILE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", *_PANDAS_READERS)
 
 
 def has_label_file_suffix(path: str | Path) -> bool:
-    """Return True if the suffix of a path is one of files with labels, such as ``.csv``."""
+    """Return True if a path has the suffix of an annotation file, such as ``.csv``."""
     return str(path).lower().endswith(_LABEL_FILE_SUFFIXES)
 
 
@@ -87,16 +87,17 @@ def read_labels(
 ) -> LabelledImages:
     """Read annotated images from a file, a folder, a DataFrame or a dataset of Hugging Face.
 
-    The columns and cells of a DataFrame or a dataset are read as those of a CSV file; the options
-    after ``names`` apply to these tables. A column can also contain lists of labels, or classes
-    (``ClassLabel``).
+    The columns and cells of a DataFrame or a dataset are read like the columns and cells of a CSV
+    file. The options after ``names``, except ``missing``, apply to all tables. A column can also
+    contain lists of labels, or classes (``ClassLabel``).
 
     Args:
-        source: Path of CSV, JSON lines, COCO instances, Parquet or tar shards of WebDataset, whose
-            suffix or first line determines the format; path of a folder of VOC XML, of tar shards,
-            or of images in the layout ``imagefolder`` of Hugging Face; ``xmp:FOLDER`` for the
-            keywords in the XMP sidecars of images; a DataFrame of pandas or polars, a table of
-            Arrow; or a ``Dataset`` of Hugging Face ``datasets``.
+        source: Path of a file or folder, or a table in memory. A file is CSV, JSON lines, COCO
+            instances, Parquet or a tar shard of WebDataset; its suffix or first line determines the
+            format. A folder contains VOC XML, tar shards, or images in the layout ``imagefolder``
+            of Hugging Face. ``xmp:FOLDER`` selects the keywords in the XMP sidecars of images. A
+            table is a DataFrame of pandas or polars, a table of Arrow, or a ``Dataset`` of Hugging
+            Face ``datasets``.
         images_root: Folder to which image paths are relative. If None, the default folder of the
             format is used, or the working directory for a table in memory. The images that a
             dataset contains are written to this folder.
@@ -106,8 +107,8 @@ def read_labels(
             ``image`` or ``filename``.
         ignore: Columns without labels, such as ``split`` or ``width``.
         separator: Separator of the labels in one column of labels: ``comma``, ``semicolon``,
-            ``pipe`` or ``space``. If None, the only one of ``,``, ``;`` and ``|`` that occurs in
-            the column. A label that contains the separator is written in double quotes.
+            ``pipe`` or ``space``. If None, the only one of ``,``, ``;`` and ``|`` in the column is
+            used. A label that contains the separator is written in double quotes.
         minus_one: Meaning of the target -1, ``negative`` or ``unknown``. If None, a table with -1
             is refused.
         zero: Meaning of the target 0, ``negative`` or ``unknown``. If None, 0 is negative; but a
@@ -155,7 +156,7 @@ def read_labels(
 def read_label_entries(
     source: str | Path | TableInMemory, *, images_root: str | Path | None = None, **options: Any
 ) -> LabelledImages:
-    """Read annotations with the names of their images, which need no files if they are in a table.
+    """Read annotations with their image names; images of a table need no files.
 
     Args:
         source: Annotations, as for :func:`read_labels`.
@@ -236,8 +237,8 @@ def _detect_label_file_format(path: Path, options: TableOptions) -> str:
 def detect_label_folder_format(folder: Path) -> str | None:
     """Return the format of a folder with labels, or None if the folder has none.
 
-    A folder of class folders is a dataset, but a folder with images or other folders may be one
-    without labels, too: then the caller decides.
+    A folder with several subfolders has the format ``imagefolder``, although it may contain images
+    without labels. The caller decides how to use such a folder.
 
     Args:
         folder: Path of a folder.

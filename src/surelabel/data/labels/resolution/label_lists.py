@@ -1,4 +1,4 @@
-"""Label lists: the labels of each row of one column, such as ``dog, cat``."""
+"""Parse the labels of each row of one column, such as ``dog, cat``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class LabelLists:
     """Labels of the rows of one column.
 
     Attributes:
-        codes: Number of the distinct list of each row, ``(n,)``.
+        codes: Index in ``lists`` of the labels of each row, ``(n,)``.
         lists: Labels of each distinct list.
         separator: Separator that was found or given. If None, each cell is a list or one label.
     """
@@ -39,7 +39,7 @@ class LabelLists:
 
     @property
     def labels(self) -> set[str]:
-        """All labels of the column."""
+        """Return all labels of the column."""
         return set(chain.from_iterable(self.lists))
 
     def targets(self, rows: ColumnIndices, columns: Sequence[str]) -> Array:
@@ -77,8 +77,8 @@ def read_label_lists(
     Args:
         source: Name of the table in messages.
         cells: Cells of the column: texts, lists of texts, numbers or nulls, length n.
-        separator: Separator of labels in a text. If None, the only one of ``,``, ``;`` and ``|``
-            that occurs in the column outside quoted labels.
+        separator: Separator of labels in a text. If None, the only one of ``,``, ``;`` and ``|`` in
+            the column, outside quoted labels, is used.
         place_of_row: Function that returns the place of a row in messages.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Conversion of a table, a CSV file or a DataFrame, to ``LabelledImages``."""
+"""Convert a table, such as a CSV file or a DataFrame, to ``LabelledImages``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _YES_NO = frozenset({"yes", "no", "y", "n", "t", "f"})  # case-folded texts that
 
 @dataclass(frozen=True)
 class LabelTable:
-    """Columns of a label table, and how messages name the table and its rows.
+    """Columns of a label table, and the names of the table and its rows in messages.
 
     Attributes:
         source: Path of the file, or a name such as ``DataFrame``.
@@ -100,7 +100,7 @@ def label_entries_of_table(
     Args:
         table: Columns of the table.
         options: Options of the table.
-        names: Labels of a column of labels. If None, the labels in the column.
+        names: Labels of a column of labels. If None, the labels that occur in the column are used.
 
     Raises:
         DataError: If a cell is invalid, if repeated rows contradict each other, or if a label of a

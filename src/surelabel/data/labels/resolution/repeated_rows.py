@@ -1,4 +1,4 @@
-"""Merging of the rows of a table that have the same image."""
+"""Merge the rows of a table that have the same image."""
 
 from collections.abc import Callable, Sequence
 

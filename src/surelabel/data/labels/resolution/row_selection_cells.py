@@ -1,4 +1,4 @@
-"""Columns of a label table that state how each row was chosen for annotation."""
+"""Parse the columns of a label table that state how each row was chosen for annotation."""
 
 import math
 import re
@@ -21,14 +21,14 @@ _TARGETS = frozenset({"true", "false", "yes", "no"})
 
 
 def find_selection_columns(source: str, header: Sequence[str]) -> tuple[int, ...]:
-    """Return the numbers of the columns ``chosen_by`` and ``inclusion_probability``, or none.
+    """Return the indices of the columns ``chosen_by`` and ``inclusion_probability``, or ``()``.
 
     Args:
         source: Name of the table in messages.
         header: Names of the columns.
 
     Raises:
-        DataError: If there is only one of the columns, or one of them twice.
+        DataError: If only one of the columns exists, or if one of the columns is repeated.
     """
     counts = {name: list(header).count(name) for name in SELECTION_COLUMNS}
     if not any(counts.values()):

@@ -1,4 +1,4 @@
-"""Roles of the columns of a label table: image paths, labels, row numbers, ignored columns."""
+"""Assign roles to the columns of a label table: image paths, labels, row numbers, ignored."""
 
 import re
 from collections import Counter
@@ -37,13 +37,13 @@ class TableColumns:
 
     Attributes:
         header: Name of each column, without surrounding spaces.
-        image: Number of the column of image paths.
-        labels: Numbers of the other columns that are read.
-        row_numbers: Names of the columns of row numbers, which pandas writes and which are skipped
-            without being ignored by an option.
+        image: Index of the column of image paths.
+        labels: Indices of the columns of labels.
+        row_numbers: Names of the columns of row numbers, which pandas writes. These columns are
+            skipped, although no option ignores them.
         ignored: Names of the ignored columns.
-        selection: Numbers of the columns ``chosen_by`` and ``inclusion_probability``; empty if the
-            table has none.
+        selection: Indices of the columns ``chosen_by`` and ``inclusion_probability``; empty if the
+            table has neither.
     """
 
     header: Sequence[str]
@@ -55,17 +55,18 @@ class TableColumns:
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns of labels."""
+        """Return the names of the columns of labels."""
         return [self.header[column] for column in self.labels]
 
 
 def find_table_image_column(header: Sequence[str], options: TableOptions) -> int | None:
-    """Return the number of the column of image paths, or None if no column has such a name.
+    """Return the index of the column of image paths, or None if no column has a known name.
 
     ``options.image_column`` has precedence over ``path``, and ``path`` over other names.
 
     Raises:
-        InputError: If several columns have such a name, and none of them is called ``path``.
+        InputError: If several columns have a known name, and none of these columns is called
+            ``path``.
     """
     if options.image_column is not None:
         return header.index(options.image_column) if options.image_column in header else None
@@ -101,14 +102,14 @@ def assign_table_columns(
         source: Name of the table in messages.
         header: Name of each column.
         options: Options of the table.
-        first_row: Cells of the first row, in which a message looks for an image path.
+        first_row: Cells of the first row, in which an error message searches for an image path.
         place: Place of the header in messages, such as `` on line 1``; empty for a DataFrame.
 
     Raises:
         DataError: If there is no column of image paths or no column of labels, or if a label is
             repeated, empty, or contains a control character.
-        InputError: If an option names a column that does not exist, or several columns can have
-            the image paths.
+        InputError: If an option names a column that does not exist, or if several columns can
+            contain the image paths.
     """
     for number, name in enumerate(header, start=1):
         if has_control_character(name):

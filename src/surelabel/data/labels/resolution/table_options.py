@@ -1,4 +1,4 @@
-"""Options that state how the columns and cells of a label table are read."""
+"""Define the options that state how the columns and cells of a label table are read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TARGET_READINGS: tuple[TargetReading, ...] = ("negative", "unknown")
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Reading of the columns and cells of a label table; see :func:`surelabel.data.read_labels`.
+    """Options for the columns and cells of a label table; see :func:`surelabel.data.read_labels`.
 
     Attributes:
         image_column: Column of the image paths. If None, the column is found by its name.
@@ -24,8 +24,8 @@ class TableOptions:
         separator: Separator of the labels in one column of labels. If None, the separator is the
             only one of ``,``, ``;`` and ``|`` that occurs in the column.
         minus_one: Meaning of the target -1. If None, a table with the target -1 is refused.
-        zero: Meaning of the target 0. If None, 0 is negative; a table with the target 0 is refused
-            if ``minus_one`` is ``negative``.
+        zero: Meaning of the target 0. If None, 0 is negative, but a table with the targets -1 and 0
+            is refused if ``minus_one`` is ``negative``.
 
     Raises:
         InputError: If an option has another type or value.
@@ -53,7 +53,7 @@ class TableOptions:
 
     @property
     def given(self) -> list[str]:
-        """Names of the options that differ from their defaults."""
+        """Return the names of the options that differ from their defaults."""
         return [name for name, value in vars(self).items() if value not in (None, (), [])]
 
 

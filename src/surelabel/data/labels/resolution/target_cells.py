@@ -1,4 +1,4 @@
-"""Targets of the cells of a label table: 1, 0, -1, True, False, fractions and missing values."""
+"""Convert cells of a label table to targets: 1, 0, -1, True, False, fractions, missing values."""
 
 import math
 import re
@@ -29,7 +29,7 @@ def target_of_cell(cell: object) -> float | None:
         cell: Text of a cell, or a value of a DataFrame.
 
     Returns:
-        A target in [0, 1]; -1, whose meaning is an option; or NaN if the cell is missing.
+        A target in [0, 1]; -1, whose meaning is set by an option; or NaN if the cell is missing.
 
     Example:
         >>> [target_of_cell(cell) for cell in ("1", "0,5", "True", "-1", "NA", "yes", None)]
@@ -103,17 +103,18 @@ def _are_targets(numbers: Array) -> Flags:
 
 
 def interpret_targets(source: str, targets: Array, options: TableOptions, locate: Locate) -> None:
-    """Replace -1 and 0 in place by what the options state.
+    """Replace the targets -1 and 0 in place by the targets that the options state.
 
     Args:
         source: Name of the table in messages.
-        targets: Targets with -1, ``(n, c)``. They are changed.
+        targets: Targets with -1, ``(n, c)``, which are changed in place.
         options: Options of the table.
         locate: Function that returns the place of a row and a column, such as ``line 2: the target
             of 'dog'``.
 
     Raises:
-        DataError: If there is a target -1, or a target 0 whose meaning is open, without an option.
+        DataError: If there is a target -1 or an ambiguous target 0, and no option states its
+            meaning.
     """
     is_minus_one = targets == _MINUS_ONE
     has_minus_one = bool(is_minus_one.any())

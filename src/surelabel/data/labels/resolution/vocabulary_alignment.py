@@ -1,4 +1,4 @@
-"""Conversion of targets between vocabularies with different spellings."""
+"""Convert targets between vocabularies with different spellings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
