@@ -1,4 +1,4 @@
-# One verb, one job. Each makes what it needs first, and is quick the second time.
+# Each target is a command for one task. It first builds the files that it needs, if they are missing.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -19,21 +19,21 @@ $(INSTALLED): pyproject.toml constraints.txt
 		--constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
-# Tag, calibrate, measure, report and search the shipped collection.
+# Tag, fit, calibrate, evaluate, report and search the bundled collection.
 demo: $(INSTALLED)
 	$(BIN)/surelabel demo
 
-# The whole suite: first the tests that start a Ray cluster, alone; then the others, on all cores.
+# Run all tests. The tests that start a Ray cluster run first and one at a time, the others on all cores.
 test: setup
 	$(BIN)/python -m pytest tests/cluster
 	$(BIN)/python -m pytest --numprocesses $(CORES) --ignore tests/cluster
 
-# Predict 20,000 images on a local Ray cluster whose processes are killed; then compare with a run without kills.
+# Predict 20,000 images on a local Ray cluster, kill its processes, and compare the results with an uninterrupted run.
 kills: $(INSTALLED)
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 		timeout --kill-after 30 2400 $(BIN)/python benchmarks/cluster_kills.py "$$folder" --images 20000 --twin
 
-# All that is not a test: style, types, generated pages, the wheel.
+# Check the style, the types, the generated pages and the wheel.
 check: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -41,17 +41,17 @@ check: $(INSTALLED)
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python .ci/wheel.py
 
-# Put right what a machine can put right.
+# Correct the style automatically.
 fix: $(INSTALLED)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# Write the generated pages anew.
+# Write the generated pages again.
 docs: $(INSTALLED)
 	$(BIN)/python docs/generate.py
 
-# Train both embedded encoders, then measure them and fit what they ship with. Takes hours;
-# stop it at any time: it goes on where it was.
+# Train both embedded encoders, fit their out-of-distribution detectors and calibrations, and measure them.
+# The training takes hours. The same command resumes it after an interruption.
 weights: setup
 	for name in tiny-vit tiny-rn; do \
 		$(BIN)/python training/pretrain.py $$name --out $(TRAINED) --threads $(CORES) && \
@@ -62,6 +62,6 @@ weights: setup
 	$(BIN)/python training/default_calibration.py
 	$(BIN)/python training/model_card.py
 
-# Draw the images inside the package again.
+# Render the images inside the package again.
 collection: setup
 	$(BIN)/python training/bundled_collections.py

@@ -98,7 +98,7 @@ def test_all_labels_together_use_the_rule_for_any_dependence():
     expected = benjamini_yekutieli(p_values.ravel(), level=0.2).reshape(p_values.shape)
     np.testing.assert_array_equal(result.accepted, expected)
     assert expected.any()
-    assert "all labels together" in result.promise
+    assert "all labels together" in result.guarantee
 
 
 def test_calibration_images_and_images_of_the_fit_are_left_out():
@@ -234,7 +234,7 @@ def test_the_summary_and_the_json_object_state_the_numbers():
     value = result.as_dict()
     assert value["accepted"] + value["for_people"] == 600
     assert value["by_label"][0].keys() >= {"label", "target", "accepted", "share", "wrong"}
-    assert "at most 10 %" in value["promise"]
+    assert "at most 10 %" in value["guarantee"]
 
 
 def test_an_image_that_cannot_be_read_is_left_out_with_a_warning(tmp_path):

@@ -55,7 +55,7 @@ def test_images_are_accepted_by_the_probability_of_the_query(
     assert values == sorted(values, reverse=True)
     assert (found.images, found.left_out, found.calibration_images) == (300, 300, 300)
     assert found.matches == matches[::2].sum()
-    assert f"at most {100 * max_wrong:g} %" in found.promise
+    assert f"at most {100 * max_wrong:g} %" in found.guarantee
 
 
 def test_images_without_a_target_of_each_queried_label_do_not_count(scores, recognizer, index):

@@ -1,4 +1,4 @@
-"""Define the uncentred settings of ``linear`` for comparisons with published tables."""
+"""Define the settings with which comparisons fit ``linear``, without centred features."""
 
 from surelabel.config import Choice
 
@@ -8,8 +8,8 @@ LINEAR_BEFORE_CENTRING = Choice("linear", {"centred": False, "penalty_folds": 0}
 def choice_of_bench_method(method: str) -> Choice:
     """Return a method with its default settings, or ``linear`` without centring.
 
-    Without centring and penalties that are chosen by folds, the rows of ``linear`` in the published
-    tables stay comparable with the other rows.
+    The published tables were measured without centring and without penalties selected by folds. New
+    rows of ``linear`` are fitted with the same settings, so that they are comparable.
 
     Args:
         method: Key of the method.

@@ -137,7 +137,7 @@ def auto_labels_as_text(result: "AutoLabels") -> str:
         f"{n_targets - n_accepted:,} remain for a person to decide "
         f"({format_count(len(result), result.noun)}{left_out}; "
         f"{format_count(result.calibration_images, f'calibration {result.noun}')}).",
-        result.promise,
+        result.guarantee,
     ]
     few = [count for count in result.counts if count.images and count.more_images_needed]
     if few:

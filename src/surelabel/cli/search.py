@@ -325,7 +325,7 @@ def search_with_max_wrong(
         f"{len(result.hits):,} of {format_count(result.images, 'image')} are accepted{left_out}; "
         f"{result.matches:,} of {format_count(result.calibration_images, 'calibration image')} "
         "match.",
-        result.promise,
+        result.guarantee,
     ]
     if not result.hits:
         notes.append(

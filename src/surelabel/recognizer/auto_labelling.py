@@ -119,7 +119,7 @@ class AutoLabels:
         return ~np.isnan(self.targets)
 
     @property
-    def promise(self) -> str:
+    def guarantee(self) -> str:
         """Return sentences that state the bound for the accepted targets and its condition."""
         group = "all labels together" if self.pooled else "each label and predicted target"
         return (
@@ -164,7 +164,7 @@ class AutoLabels:
             "pooled": self.pooled,
             "calibration_images": self.calibration_images,
             "left_out": self.left_out,
-            "promise": self.promise,
+            "guarantee": self.guarantee,
             "by_label": [asdict(count) | {"share": count.share} for count in self.counts],
         }
 

@@ -53,7 +53,7 @@ class GuaranteedSearch:
     matches: int
 
     @property
-    def promise(self) -> str:
+    def guarantee(self) -> str:
         """Return sentences that state the bound for the hits and its condition."""
         return (
             f"The expected share of images that do not match is at most {100 * self.max_wrong:g} %,"

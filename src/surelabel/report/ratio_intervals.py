@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from surelabel.metrics.resampling.bootstrap import (
 
 RESAMPLES, SEED = 200, 0
 TAIL = 0.025  # probability beyond each end of an interval
+CACHED_IMAGES = 10_000  # the weights of this number of images take 16 MB
 
 
 def ratio_of_sums_intervals(numerators: Array, denominators: Array) -> list[ConfidenceInterval]:
@@ -67,6 +69,21 @@ def _ratio_of_sums(numerators: Array, denominators: Array, weights: Array) -> Ar
 
 
 def _bootstrap_weights(n_images: int) -> Iterator[Array]:
-    """Yield the number of times that each image is in a resample, ``(n,)``."""
+    """Yield the number of times that each image is in a resample, ``(n,)``.
+
+    A report computes many ratios of the same images, so the weights of few images are cached.
+    """
+    if n_images <= CACHED_IMAGES:
+        yield from _cached_bootstrap_weights(n_images)
+    else:
+        yield from _compute_bootstrap_weights(n_images)
+
+
+@lru_cache(maxsize=1)
+def _cached_bootstrap_weights(n_images: int) -> tuple[Array, ...]:
+    return tuple(_compute_bootstrap_weights(n_images))
+
+
+def _compute_bootstrap_weights(n_images: int) -> Iterator[Array]:
     for rows in bootstrap_row_indices(n_images, RESAMPLES, SEED):
         yield np.bincount(rows, minlength=n_images).astype(np.float64)

@@ -36,8 +36,8 @@ CALIBRATION = (
     "labels is predicted, and with the best single threshold."
 )
 COST = (
-    "The cost per image is the number of encoder passes, of floating-point operations, and the "
-    "processor time on one core."
+    "The cost per image is measured by the number of encoder passes, the number of floating-point "
+    "operations, and the processor time on one core."
 )
 STAGES = (
     "Pseudo-labels of {count:,} training images are evaluated with the targets of these images, "
