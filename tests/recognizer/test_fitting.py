@@ -166,7 +166,7 @@ NOWHERE = LabelledImages(["no/such.png"] * 9, NAMES, np.eye(3)[[0, 1, 2] * 3])
         (
             {"regularizer": "outlier", "method": "coop", "method.class_specific": "true"},
             {},
-            "exist only for the labels of the fit; got other words",
+            "exist only for the labels of the fit; got words that are not labels",
         ),
         (
             {"regularizer": "class_covariance", "batch_size": 1},

@@ -116,5 +116,5 @@ def test_image_vectors_of_another_width_are_refused(images, recognizer, tmp_path
     made = replace(recognizer.predict(images), features=np.ones((12, 5), np.float16))
     record = recognizer_record_of_index(recognizer, "tiny-vit")
     Index.create(tmp_path, made, recognizer=record)
-    with pytest.raises(InputError, match=r"must have the width of those of tiny-vit, 128; got 5\."):
+    with pytest.raises(InputError, match=r"must have width 128, as those of tiny-vit; got 5\."):
         rescore_index(tmp_path, recognizer)

@@ -1,9 +1,9 @@
 """This package runs reproducible comparisons, with tables of published papers beside our results.
 
 Each comparison is a subpackage, whose ``__init__`` defines a `BenchComparison`. The modules of
-``bench`` contain the code that the comparisons share: running and writing, splits of datasets, a
-cache of results, rows with values for each seed, resampling, and Markdown of pages and of metric
-values. The files ``base_new_*.py`` contain few-shot fits on base labels, and their evaluation on
+``bench`` contain the code that the comparisons share. They run and write comparisons, split
+datasets, cache results, collect values for each seed in rows, compute resampled metrics, and write
+Markdown. The files ``base_new_*.py`` contain few-shot fits on base labels, and their evaluation on
 base and new labels.
 
 A new comparison consists of at most five files:

@@ -165,9 +165,9 @@ def _check_vector_width(index: Index, recognizer: Recognizer, width: int) -> Non
     """
     if width != recognizer.encoder.width:
         raise InputError(
-            f"The image vectors of {index.folder} must have the width of those of "
-            f"{recognizer.encoder.name}, {recognizer.encoder.width}; got {width}. Build the index "
-            "again (`surelabel index`)."
+            f"The image vectors of {index.folder} must have width {recognizer.encoder.width}, as "
+            f"those of {recognizer.encoder.name}; got {width}. Build the index again "
+            "(`surelabel index`)."
         )
 
 

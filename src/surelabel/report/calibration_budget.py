@@ -109,6 +109,6 @@ def _draw_calibration_budget_curves(budget: CalibrationBudget) -> bytes:
     lower.minorticks_off()
     note = (
         f"ECE in 15 equal-width bins and log loss on {budget.test_images:,} images that the "
-        f"calibrator was not fitted on; {budget.ece.shape[1]:,} samples per number of images"
+        f"calibrator was not fitted on, for {budget.ece.shape[1]:,} samples per number of images."
     )
     return plot_style_figure_to_png(figure, left=0.15, bottom=0.11, top=0.97, note=note)

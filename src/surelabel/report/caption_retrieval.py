@@ -61,7 +61,9 @@ OWN_NOTE = (
 RELEVANT_NOTE = (
     "An item is relevant if it is an own item, or if its grade is {threshold:g} or more."
 )
-BIN_NOTE = "ten bins with equal numbers of queries; first items that are not own items are errors"
+BIN_NOTE = (
+    "The ten bins have equal numbers of queries. First items that are not own items are errors."
+)
 
 
 def caption_retrieval_plots(evaluation: PairEvaluation) -> list[Plot]:

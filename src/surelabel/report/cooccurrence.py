@@ -148,8 +148,8 @@ def _draw_cooccurrence_matrices(
             text.set_parse_math(False)
     _draw_cooccurrence_colour_bar(colour_bar, image)
     note = (
-        "rows and columns are sorted by frequency, most frequent label first; grey: diagonal, and "
-        f"pairs without known targets; {n_omitted:,} labels omitted"
+        "Rows and columns are sorted by frequency, most frequent label first. The diagonal and "
+        f"pairs without known targets are grey. {n_omitted:,} labels are omitted."
     )
     return plot_style_figure_to_png(
         figure, left=0.2, bottom=bottom, top=1 - 0.25 / height, note=note

@@ -30,9 +30,10 @@ HEADER = (
     "saving over prevalence",
 )
 INTRODUCTION = (
-    "If a missed label costs m times as much as a false positive, the expected cost is lowest if "
-    "labels with a probability of 1/(1 + m) or more are predicted, as by ",
-    ". The table has the mean cost of the decisions of an image; the unit is one false positive.",
+    "If a missed label costs m times as much as a false positive, the expected cost is lowest at a "
+    "probability threshold of 1/(1 + m), which is the threshold of ",
+    ". The table has the mean cost of the decisions of an image. The unit is the cost of one false "
+    "positive.",
 )
 NOTE = (
     "The expected cost is computed from the probabilities alone, and the realized cost from the "

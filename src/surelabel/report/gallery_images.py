@@ -35,7 +35,8 @@ class GalleryImage:
         labels: Labels in the order of the page.
         title: Value of the whole image, such as the probability of a query. If there is no such
             value, the text is empty.
-        reason: Reason why the image could not be read. If it was read, the text is empty.
+        reason: Reason why the image could not be read. If the image was read, the reason
+            is empty.
     """
 
     path: str

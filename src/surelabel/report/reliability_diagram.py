@@ -86,10 +86,11 @@ def describe_reliability_diagram_bins(n_images: int, n_labels: int, n_known: int
         n_known: Number of decisions with a known target.
     """
     return (
-        f"{BINS} equal-width bins; probability that the label is positive, pooled over {n_known:,} "
-        f"decisions with known targets, of {n_images:,} images x {n_labels:,} labels; x value of a "
-        "point: mean probability in the bin; band: contains 95 % of the points if the "
-        "probabilities are calibrated and the decisions independent; counts on a logarithmic scale"
+        f"{BINS} equal-width bins of the probability that the label is positive, pooled over "
+        f"{n_known:,} decisions with known targets, of {n_images:,} images x {n_labels:,} labels. "
+        "The x value of a point is the mean probability in the bin. The band contains 95 % of the "
+        "points if the probabilities are calibrated and the decisions independent. Counts are on a "
+        "logarithmic scale."
     )
 
 

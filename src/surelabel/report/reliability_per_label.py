@@ -90,11 +90,11 @@ def _draw_reliability_per_label_grid(
     for axes in panels[len(bins_of_labels) :]:
         axes.set_axis_off()
     note = (
-        f"{BINS} equal-width bins; x axis: probability that the label is positive; y axis: "
-        "fraction of positives; vertical bands: 95 % of the points of calibrated probabilities, "
-        "filled points are outside; bars: decisions on a logarithmic scale, at most "
-        f"{greatest:,.0f}; "
-        f"{n_omitted:,} labels omitted"
+        f"{BINS} equal-width bins of the probability that the label is positive (x axis), with the "
+        "fraction of positives (y axis). The vertical bands contain 95 % of the points of "
+        "calibrated probabilities; filled points are outside. The bars show the numbers of "
+        f"decisions, at most {greatest:,.0f}, on a logarithmic scale. {n_omitted:,} labels are "
+        "omitted."
     )
     return plot_style_figure_to_png(
         figure, left=0.1, bottom=0.3 / height, top=1 - 0.25 / height, note=note

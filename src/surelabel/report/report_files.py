@@ -77,8 +77,8 @@ def report(
         before: Earlier evaluation of the same images for comparison, such as before fitting.
         searches: Queries to an index with their hits.
         retrieval: Retrieval metrics by query length, with example queries. If None, the report has
-            no such section.
-        unseen: Unseen classes and their metrics. If None, the report has no such section.
+            no section on retrieval.
+        unseen: Unseen classes and their metrics. If None, the report has no section on them.
 
     Returns:
         Path of ``index.html``.

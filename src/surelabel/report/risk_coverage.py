@@ -48,7 +48,8 @@ def _draw_risk_coverage_curve(curve: RiskCoverageCurve) -> bytes:
     axes.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9, ncols=2)
     set_plot_style_percent_ticks(axes.xaxis)
     note = (
-        "uncertainty of an image: mean entropy of the probabilities of its known labels; error: a "
-        "negative label with a probability of 50 % or more, or a positive label below 50 %"
+        "The uncertainty of an image is the mean entropy of the probabilities of its known labels. "
+        "An error is a negative label with a probability of 50 % or more, or a positive label "
+        "below 50 %."
     )
     return plot_style_figure_to_png(figure, left=0.13, bottom=0.13, top=0.97, note=note)

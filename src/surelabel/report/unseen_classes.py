@@ -111,10 +111,10 @@ def plot_unseen_classes_reliability(
     ]
     counts = [f"{group_bins.counts.sum():,.0f} of {group}" for group, group_bins in bins.items()]
     note = (
-        f"{BINS} equal-width bins; probability that the label is positive; decisions with known "
-        f"targets: {' and '.join(counts)} classes, in {n_images:,} images; band: contains 95 % of "
-        "the points of unseen classes if their probabilities are calibrated and the decisions "
-        "independent; counts on a logarithmic scale"
+        f"{BINS} equal-width bins of the probability that the label is positive. Decisions with "
+        f"known targets: {' and '.join(counts)} classes, in {n_images:,} images. The band contains "
+        "95 % of the points of unseen classes if their probabilities are calibrated and the "
+        "decisions independent. Counts are on a logarithmic scale."
     )
     curves = [(f"{group} classes", bins[group]) for group in ("unseen", "seen")]
     return Plot(

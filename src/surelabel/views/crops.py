@@ -1,4 +1,4 @@
-"""Sample random crops, small parts of an image that show objects beside the main object."""
+"""Sample random crops, which can show objects other than the main object of an image."""
 
 import math
 

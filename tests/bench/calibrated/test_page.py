@@ -93,7 +93,7 @@ def with_row(results, title, metric, value):
 
 @pytest.mark.parametrize(
     ("ace", "precision", "said"),
-    [(0.3, 0.5, ": reached"), (0.2, 0.5, "not reached"), (0.3, 0.52, "not reached")],
+    [(0.3, 0.5, "The target is reached."), (0.2, 0.5, "not reached"), (0.3, 0.52, "not reached")],
 )
 def test_the_goal_is_reached_only_with_both_its_halves(results, ace, precision, said):
     given = with_row(results, "SPA", "ace", 0.1)

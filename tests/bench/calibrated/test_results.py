@@ -58,6 +58,8 @@ class Stopped(Exception):
 
 
 def test_an_interrupted_run_resumes(dataset, plan, results, tmp_path):
+    one_fit = replace(plan, seeds=1)
+
     def stop(done, total):
         assert 0 < done <= total
         if done == 9:
@@ -65,14 +67,16 @@ def test_an_interrupted_run_resumes(dataset, plan, results, tmp_path):
 
     with pytest.raises(Stopped, match="by hand"):
         measure_calibration_results(
-            ComparisonTask(dataset, plan, ResultCache(tmp_path), progress=stop)
+            ComparisonTask(dataset, one_fit, ResultCache(tmp_path), progress=stop)
         )
     kept = len(list(tmp_path.iterdir()))
     cache = ResultCache(tmp_path)
-    again = measure_calibration_results(ComparisonTask(dataset, plan, cache))
+    again = measure_calibration_results(ComparisonTask(dataset, one_fit, cache))
     assert kept > 0
     assert cache.n_computed == len(list(tmp_path.glob("*.npz"))) - kept
-    assert [row.metrics for row in again.rows] == [row.metrics for row in results.rows]
+    assert [row.metrics for row in again.rows] == [
+        {name: values[:1] for name, values in row.metrics.items()} for row in results.rows
+    ]
 
 
 def test_progress_ends_at_its_total(dataset, plan, folder, results):
@@ -85,10 +89,13 @@ def test_progress_ends_at_its_total(dataset, plan, folder, results):
 
 
 def test_another_seed_draws_other_images(dataset, plan, results, tmp_path):
+    one_fit = replace(plan, seeds=1)
     other = measure_calibration_results(
-        ComparisonTask(dataset, plan, ResultCache(tmp_path), seed=2)
+        ComparisonTask(dataset, one_fit, ResultCache(tmp_path), seed=2)
     )
-    assert other.row("BCE").metrics != results.row("BCE").metrics
+    for name in TABLE_METRICS:
+        (value,) = other.row("BCE").metrics[name]
+        assert value not in results.row("BCE").metrics[name]
 
 
 def test_values_are_those_of_the_heads_on_the_test_images(dataset, plan, folder, results):
@@ -106,7 +113,7 @@ def test_test_labels_choose_nothing(dataset, plan, results, tmp_path):
     """With all test labels turned around, every head has the settings that it had."""
     test = dataset.test
     turned = replace(test, targets=np.where(test.known, 1 - test.targets, 0))
-    budget = replace(plan, settings_per_head=3, seeds=1)
+    budget = replace(plan, settings_per_head=2, seeds=1)
     cache = ResultCache(tmp_path)
     own = measure_calibration_results(ComparisonTask(dataset, budget, cache))
     other = measure_calibration_results(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surelabel.bench import ComparisonTask
-from surelabel.bench.label_free import LABEL_FREE, LabelFreePlan, LabelFreeSplits
+from surelabel.bench.label_free import LABEL_FREE, LabelFreePlan, LabelFreeSplits, method_scores
 from surelabel.bench.label_free import plan as plans
 from surelabel.bench.result_cache import ResultCache
 from surelabel.data import collection
@@ -61,8 +61,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fewer_rows():
-    """Fewer rows and students in every module that reads the plan's tables."""
+    """Fewer rows and students in every module that reads the plan's tables, and one timed image."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(method_scores, "TIMED_IMAGES", 1)
         for table, kept in (
             (plans.ONE_PASS_METHODS, ROWS),
             (plans.MULTI_PASS_METHODS, ("tiles",)),

@@ -10,15 +10,15 @@ from surelabel.recognizer import Recognizer
 
 PLAN = replace(
     NEGATION.quick,
-    validation=200,
-    test=300,
+    validation=100,
+    test=150,
     min_both=3,
     resamples=10,
     weights=(0.0, 0.25, 0.5),
     steps=(5,),
     start_weights=(1.0,),
     conjunctions=10,
-    min_pair_images=3,
+    min_pair_images=2,
     floor_resamples=1,
 )
 

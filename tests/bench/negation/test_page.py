@@ -52,7 +52,7 @@ def test_probabilities_are_called_wrong_only_if_the_interval_excludes_0(results)
 
 def test_the_page_states_queries_images_seed_and_selected_settings(results):
     page = "\n\n".join(negation_paragraphs(results))
-    assert "200 validation and 300 test images with 80 labels" in page
+    assert "100 validation and 150 test images with 80 labels" in page
     assert f"There are {results.n_queries[1]} queries on the test images" in page
     assert "10 resamples and seed 0" in " ".join(page.split())
     for selected in results.encoders[0].selected.values():

@@ -67,7 +67,7 @@ def test_the_files_say_what_is_returned(archive, place, found, small):
         assert f"### {heading}" in page
         for row in rows:
             assert f"| {row.title} |" in page
-    assert f"{archive.removed} others were removed" in page
+    assert f"{archive.removed} other images were removed" in page
 
 
 def test_values_are_those_of_the_recognizer_that_people_use(archive, place, found, small):
@@ -206,7 +206,7 @@ def test_the_forecast_counts_each_run_once(small, fewer):
     runs = runs_of_all_fitted_rows("photo", small)
     assert len(runs) == 2 + 1 + 2 + 2  # reference, zero-shot, adapter, average
     assert fitted_rows_workload("photo", small).startswith(
-        "7 recognizers, 4 of them trained on 12 images"
+        "7 recognizers are measured, and 4 of them are trained on 12 images."
     )
 
 

@@ -13,7 +13,7 @@ from surelabel.records import Captions, LabelledImages
 
 SIZES = {"train": 24, "validation": 12, "test": 16}
 PLAN = PromptPlan(
-    tuners={"coop": 2, "t2i_pal": 2},
+    tuners={"coop": 2, "t2i_pal": 1},
     losses=("binary",),
     variants=("none", "CCR"),
     shots=2,

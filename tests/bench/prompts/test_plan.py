@@ -122,5 +122,5 @@ def test_dor_needs_learned_prompts_in_the_text_tower():
 
 def test_the_workload_states_fits_seeds_and_epochs():
     text = prompt_workload(replace(TWO, epochs={"cocoop": 4}))
-    assert text.startswith("6 fits per encoder in 4 rows")
+    assert text.startswith("The comparison runs 6 fits per encoder in 4 rows")
     assert "coop (2 seeds, 10 epochs), cocoop (1 seeds, 4 epochs)" in text

@@ -96,7 +96,7 @@ def test_the_page_has_all_rows_and_no_undefined_value(results):
 def test_the_setup_states_seeds_and_equal_samples(results):
     setup = " ".join(supervised_setup(results))
     assert "The 2 seeds determine" in setup
-    assert "All samples of 12 images are the same" in setup
+    assert "All samples of 12 images are equal" in setup
     assert "there are 1 seeds" not in setup
     few = replace(results, plan=replace(results.plan, few_seeds_from=12))
     assert "From 12 images on" in " ".join(supervised_setup(few))

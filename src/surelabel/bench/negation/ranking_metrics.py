@@ -20,9 +20,10 @@ def ranking_metrics_of_query(
 ) -> dict[str, Array]:
     """Return the ranking metrics of one query on each resample, by metric, ``(r,)`` each.
 
-    The metrics are the average precision (NaN if no image is relevant), the share of relevant
-    images among the first 5 and the first 10 hits, and the share of images with the excluded label
-    among the first 10 hits. An image that a resample contains twice counts as two hits.
+    The first metric is the average precision, which is NaN if no image is relevant. The other
+    metrics are the share of relevant images among the first 5 and the first 10 hits, and the share
+    of images with the excluded label among the first 10 hits. An image that a resample contains
+    twice counts as two hits.
 
     Args:
         scores: Scores, ``(n,)``. Images with equal scores are ranked by row.

@@ -56,10 +56,10 @@ def measure_run_cost(run: Run, images: LabelledImages) -> dict[str, float]:
         images: Images for training and prediction.
 
     Returns:
-        Dictionary with ``train_images_per_second`` (from cached features),
-        ``predict_images_per_second`` (with the encoder, without image decoding),
-        ``train_memory_mib`` and ``predict_memory_mib`` (peak memory minus the memory in use at the
-        start, in MiB), and ``parameters`` (number of trained parameters).
+        Dictionary with ``train_images_per_second``, ``predict_images_per_second``,
+        ``train_memory_mib``, ``predict_memory_mib`` and ``parameters`` (number of trained
+        parameters). Training uses cached features. Prediction includes the encoder, but not image
+        decoding. Memory is the peak memory minus the memory in use at the start, in MiB.
     """
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:

@@ -108,7 +108,7 @@ class _SeedValues:
 def plan_with_epochs(
     images: Sequence[BaseNewSplits], plan: PromptPlan, cache: ResultCache, seed: int = 0
 ) -> PromptPlan:
-    """Time one step of each tuner, and return the plan with the epochs that its time allows.
+    """Time one step of each tuner, and set the epochs that the time of the plan allows.
 
     Args:
         images: All datasets of the comparison.

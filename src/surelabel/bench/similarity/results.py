@@ -129,7 +129,7 @@ class _RowValues:
 def similarity_plan_with_epochs(
     datasets: Sequence[CaptionSplits], plan: SimilarityPlan, cache: ResultCache
 ) -> SimilarityPlan:
-    """Time one step of each method, and return the plan with the epochs that its time allows.
+    """Time one step of each method, and set the epochs that the time of the plan allows.
 
     Args:
         datasets: All datasets of the comparison.

@@ -97,8 +97,8 @@ class LearnedContext(nn.Module):
         """
         if self.is_class_specific:
             raise ConfigError(
-                "Class-specific context vectors exist only for the labels of the fit; got other "
-                "words. Set method.class_specific=false."
+                "Class-specific context vectors exist only for the labels of the fit; got words "
+                "that are not labels. Set method.class_specific=false."
             )
         return self._text_encoder.with_names(words).encode(self.vectors)
 

@@ -101,7 +101,7 @@ def test_the_options_apply_to_frames(folder):
         ({"image": ["a", None], "dog": [1, 0]}, "row 1: expected a path; got an empty cell"),
         ({"image": ["a", "a"], "dog": [1, 0]}, "of 'dog' on row 0, but 0 on row 1"),
         ({"image": ["a"], "tags": [["do\ng"]]}, r"row 0: a label must not contain a line break"),
-        ({"image": ["a"], "tags": [[3]]}, "row 0: expected labels as texts; got 3"),
+        ({"image": ["a"], "tags": [[3]]}, "row 0: expected labels as strings; got 3"),
         ({"image": ["a"], "do\ng": [1]}, r"got 'do\\ng', column 2"),
         ({"image": ["a", "b"], "dog": [1, object()]}, "columns of DataFrame must be texts, number"),
         ({"image": [[1.0]], "dog": [1]}, "image column of DataFrame must contain paths or images"),

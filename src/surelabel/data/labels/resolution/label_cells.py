@@ -64,7 +64,7 @@ def check_label_texts(labels: Sequence[object]) -> list[str]:
     texts = []
     for label in labels:
         if not isinstance(label, str):
-            raise ValueError(f"expected labels as texts; got {quote_of_file(label)}")
+            raise ValueError(f"expected labels as strings; got {quote_of_file(label)}")
         if has_control_character(label):
             raise ValueError(
                 "a label must not contain a line break, a tab or another control character; got "
