@@ -65,7 +65,7 @@ def test_scores_are_labelled_and_the_file_is_read_again(home, run):
         "wrong",
     ]
     assert lines[0].split()[:2] == ["dog", "positive"]
-    assert "(140 images, 160 left out with known targets; 120 calibration images)." in done.out
+    assert "(140 images, 160 with known targets left out; 120 calibration images)." in done.out
     assert "at most 10 %" in done.out
     assert done.out.endswith("Written to accepted.csv.\n")
     labelled = read_label_entries("accepted.csv")
@@ -110,7 +110,7 @@ def test_calibration_scores_can_be_in_another_file(home, run):
     assert run(*command).code == 1  # no image of new.csv has labels
     done = run(*command, "--calibration-scores", "scores:scores.csv")
     assert done.code == 0, done.err
-    assert "(140 images, 40 left out with known targets; 120 calibration images)." in done.out
+    assert "(140 images, 40 with known targets left out; 120 calibration images)." in done.out
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_a_file_without_parts_is_one_sentence(vectors, run):
     np.savez("no.npz", features=np.ones((3, 2)), targets=np.eye(3, 2), names=["a", "b"])
     done = run("bench", "calibrated", "--features", "no.npz")
     assert done.code == 1
-    assert done.err.startswith("Error: no.npz must assign each row to a split")
+    assert done.err.startswith("Error: no.npz must contain rows of each split")
     assert "Missing: train, validation, test." in done.err
 
 

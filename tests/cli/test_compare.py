@@ -13,7 +13,7 @@ def test_two_models_are_compared_and_reported(home, run):
     assert done.out.startswith("A: tiny-vit. B: recognizer.\n24 images, 4 labels.\n")
     for title in ("mAP ", "mAP by image", "Brier skill", "Log loss", "ECE ", "ACE", "MCE"):
         assert f"\n{title}" in done.out
-    assert "\n6 more metrics: see --json or --report.\n" in done.out
+    assert "\n6 more metrics are in the results of --json and --report.\n" in done.out
     assert "with 20 resamples that are the same for A and B" in done.out
     assert "Report: report/index.html" in done.err
     held = json.loads((home / "report" / "comparison.json").read_text())

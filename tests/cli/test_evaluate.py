@@ -14,7 +14,7 @@ def test_evaluation_prints_the_main_metrics_and_writes_a_report(home, run):
     assert all(f"{what} at k" in done.out for what in ("Precision", "Recall", "F1"))
     assert "Number of labels for which a metric is undefined: none." in done.out
     assert "Adaptive ECE" not in done.out
-    assert re.search(r"\n\d+ more metrics: see --json or --report\.\n", done.out)
+    assert re.search(r"\n\d+ more metrics are in the results of --json and --report\.\n", done.out)
     page = (home / "report" / "index.html").read_text()
     assert "validation record of the recognizer: 24 images of its calibration" in page
     assert "Report: report/index.html" in done.err

@@ -176,7 +176,7 @@ def test_a_folder_a_list_and_labelled_images_teach_the_same_without_labels(home,
     for out, sources in ways.items():
         done = run("fit", *sources, "--out", out, *TAILOR)
         assert done.code == 0, done.err
-        said = re.findall("Note: tailor is fitted without labels: the labels of", done.err)
+        said = re.findall("Note: tailor is fitted without labels, so the labels of", done.err)
         assert len(said) == (out == "labelled")
     marks = {Recognizer.load(out).fingerprint for out in ("folder", "list", "files")}
     assert len(marks) == 1
@@ -242,7 +242,7 @@ def test_a_method_of_texts_is_fitted_on_captions_without_an_image(tmp_path, run,
     labels = ["--labels", "lion, guitar, zebra"]
     done = run("fit", "captions.txt", *labels, "--out", "fitted", *TAI)
     assert done.code == 0, done.err
-    assert "Note: 1 of 3 labels (zebra) are mentioned by no text; they are learned" in done.err
+    assert "Note: 1 of 3 labels (zebra) are not mentioned in any text; they are learned" in done.err
     assert "2 of 4 captions mention no label and are not used." in done.err
     assert done.out.startswith("Fitted tai on 2 captions for 3 labels. Saved in fitted.")
     assert "Next: surelabel calibrate fitted OTHER_DATASET --out fitted-calibrated" in done.out
@@ -308,7 +308,7 @@ def test_captions_of_images_are_labels_for_methods_that_learn_from_labels(name, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["captions.csv"], "Captions need --labels, the labels that are searched in them"),
+        (["captions.csv"], "Captions need --labels, which are searched in the captions"),
         (["captions.csv", "--labels", "lion"], "1 do not, such as './lost.jpg'. Correct the paths"),
         (["captions.csv", "--labels", "cow"], "At least one caption must mention a label"),
         (["captions.txt", "--labels", "lion"], "got the text file captions.txt. Give a CSV file"),

@@ -103,4 +103,7 @@ def test_a_folder_of_predictions_is_indexed_without_tagging(home, run):
     assert run("search", "other", "lion").out == run("search", "tagged", "lion").out
     refused = run("index", "other", "out", "--labels", "lion")
     assert refused.code == 2
-    assert "--labels is for images; got the predictions out. Leave out this option." in refused.err
+    assert (
+        "--labels applies to images only; got the predictions out. Leave out this option."
+        in refused.err
+    )

@@ -68,7 +68,7 @@ def test_scores_of_another_program_are_chosen(home, run):
     assert (rows["3.jpg"], rows["4.jpg"], len(rows)) == ("1", "0", 7)
     (home / "again.csv").write_text((home / "next.csv").read_text())
     done = run(*line[:2], "again.csv", *line[3:], "--count", "2", "--out", "third.csv")
-    assert "5 images chosen before without labels" in done.out
+    assert "5 images of earlier batches still have no labels" in done.out
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,10 @@ def test_scores_are_evaluated_without_calibration_and_fitted_on(home, tmp_path):
         ("evaluate model scores:scores.csv truth.csv --as logits", "--as must be probabilities"),
         ("evaluate tiny-vit scores:scores.csv truth.csv", "needs a model that was calibrated or"),
         ("tag scores:scores.csv", "needs a model that was calibrated or fitted.*got tiny-vit"),
-        ("tag scores:scores.csv scores.csv --model model", "must be one scores:FILE; got 2 arg"),
+        (
+            "tag scores:scores.csv scores.csv --model model",
+            "must be given as one scores:FILE; got 2 arg",
+        ),
         ("tag scores:truth.csv --model model --ignore cat", r"got 1 columns \(missing: cat\)"),
         ("index x scores:scores.csv", "needs a model that was calibrated or fitted"),
     ],

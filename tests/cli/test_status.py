@@ -50,4 +50,7 @@ def test_status_of_predictions_counts_images_by_shard(home, run):
     assert json.loads(run("status", "out", "--json").out)["missing"] == 12
     refused = run("status", "out", "images")
     assert refused.code == 2
-    assert "Images and --root are compared with an index only; got a folder of pre" in refused.err
+    assert (
+        "IMAGES and --root can be given for an index only; got a folder of predictions"
+        in refused.err
+    )

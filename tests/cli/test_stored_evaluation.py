@@ -51,10 +51,10 @@ def test_a_report_and_searches_are_computed_from_predictions(tagged, run):
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("tags labels.csv --method tiles --set a=1", "--method, --set applies to a recognizer"),
-        ("tags labels.csv --labels lion", "--labels applies to a recognizer"),
-        ("tags labels.csv --unseen lion", "--unseen applies to a recognizer"),
-        ("tags labels.csv --captions", "--captions applies to a recognizer"),
+        ("tags labels.csv --method tiles --set a=1", "--method, --set applies to recognizers only"),
+        ("tags labels.csv --labels lion", "--labels applies to recognizers only"),
+        ("tags labels.csv --unseen lion", "--unseen applies to recognizers only"),
+        ("tags labels.csv --captions", "--captions applies to recognizers only"),
         ("tags labels.csv --as logits", "--as applies to scores:FILE only"),
         ("tags labels.csv names.txt", "unexpected extra argument"),
         ("tags scores:labels.csv", "evaluated on the labels of their images; got scores:labels"),
@@ -62,7 +62,7 @@ def test_a_report_and_searches_are_computed_from_predictions(tagged, run):
         ("tags labels.csv --search fish", "fish"),
         ("tags labels.csv --report images", "The folder of a report"),
         ("tags wrong.csv", "the annotated labels a, b, c, d. Give"),
-        ("tags moved.csv", "must share images"),
+        ("tags moved.csv", "must have common images"),
         ("labels.csv labels.csv", "labels.csv must contain predictions of surelabel"),
         ("half labels.csv", "12 are missing"),
     ],

@@ -190,9 +190,10 @@ def test_the_finished_part_of_another_run_is_refused(home, run, small_blocks):
     last.write_bytes(content)
     other = run(*line, "tiny-vit", "--labels", "lion")
     assert (other.code, other.out) == (1, "")
-    assert re.search(r"tags.csv.partial must contain .*; its recognizer differ", other.err)
+    message = r"tags.csv.partial must contain .*; it is part of a run that differs in recognizer\. "
+    assert re.search(message, other.err)
     fewer = run("tag", str(last), *line[2:], "recognizer")
-    assert "its n_images and images differ from those of this run. Delete " in fewer.err
+    assert "it is part of a run that differs in n_images and images. Delete " in fewer.err
     assert run(*line, "recognizer").code == 0
 
 
@@ -248,7 +249,7 @@ def test_a_run_resumes_with_the_same_uncertainty_only(home, run, small_blocks):
     last.write_bytes(content)
     refused = run(*line)
     assert refused.code == 1
-    assert "its options differ from those of this run. Delete " in refused.err
+    assert "it is part of a run that differs in options. Delete " in refused.err
     done = run(*uncertain)
     assert "16 predicted before an interruption." in done.err
     assert read_predictions("tags.parquet").uncertainty.shape == (24, 4)
@@ -607,7 +608,10 @@ def test_vectors_are_refused_where_images_are_needed(run, vectors):
             r"rows\.npz contains vectors, .* got a model with the image encoder tiny-vit",
         ),
         (["images", "--model", "fitted"], r"features:8 needs .* got image files\. Give an \.npz"),
-        (["rows.npz", "images", "--model", "fitted"], r"Vectors must be one \.npz file; got 2 "),
+        (
+            ["rows.npz", "images", "--model", "fitted"],
+            r"Vectors must be given as one \.npz file; got 2 ",
+        ),
         (["rows.npz:test", "--model", "fitted"], r"no split 'test'\. Splits .*: none\."),
         (
             ["rows.npz", "--model", "fitted", "--gallery", "g.html", "--sidecar", "xmp"],

@@ -38,7 +38,7 @@ def test_a_gallery_says_that_a_calibration_is_not_verified(home, run, random_che
     assert run("tag", "images", *options).code == 0
     page = (home / "tags.html").read_text()
     assert "At most 5 labels are shown for each image." in page
-    assert "The scores are no probabilities." in page
+    assert "The scores are not probabilities." in page
     done = run("tag", "images", *options, "--calibrate-unlabelled", "--uncertainty", KIND)
     assert done.code == 0
     page = (home / "tags.html").read_text()

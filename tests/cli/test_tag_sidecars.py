@@ -107,8 +107,8 @@ def test_a_refused_sidecar_is_named_and_all_others_are_written(album, run):
         assert done.err == (
             f"  images/{first.name}: expected XMP in UTF-8; got a document type or an entity, "
             "which is unsafe\n"
-            "Error: 1 XMP sidecar cannot be changed and is left as before; see above. All others "
-            "are written. Correct or move these files, and run the command again.\n"
+            "Error: 1 XMP sidecar cannot be changed and is left as before; see above. All other "
+            "sidecars are written. Correct or move these files, and run the command again.\n"
         )
         assert first.read_bytes() == data
         assert len(list(album.glob("*.xmp"))) == n_sidecars

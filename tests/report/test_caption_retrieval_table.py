@@ -51,5 +51,5 @@ def test_each_quantity_has_a_row_for_each_direction(evaluation):
 def test_the_sentences_state_what_was_left_out(evaluation):
     lines = describe_caption_retrieval(evaluation)
     assert lines[0].startswith("4 images and 4 captions. The sum of the six recalls (RSUM) is ")
-    assert "Images without a caption: 1. They are ranked, but are not queries." in lines
+    assert "Images without a caption: 1. These images are ranked, but are not queries." in lines
     assert lines[-1].startswith("AUROC of false negatives against true negatives: score ")

@@ -67,7 +67,11 @@ def test_the_report_has_the_section_the_plots_and_the_numbers(doubtful, tmp_path
     html = page.read_text(encoding="utf-8")
     assert '<section id="uncertainty">' in html
     assert '<a href="#uncertainty">Uncertainty</a>' in html
-    for text in ("4p(1 - p)", "learned expectation of the squared error", "Only accepted labels"):
+    for text in (
+        "4p(1 - p)",
+        "learned estimate of the expected squared error",
+        "Only accepted labels",
+    ):
         assert text in html
     section = html[html.index('id="uncertainty"') : html.index('id="labels"')]
     for example in found.uncertainty.doubtful_examples:

@@ -2,6 +2,7 @@ import numpy as np
 from scipy import stats
 
 from surelabel.metrics import bootstrap_interval
+from surelabel.report import ratio_intervals
 from surelabel.report.ratio_intervals import RESAMPLES, ratio_of_sums_intervals
 
 
@@ -50,3 +51,11 @@ def test_the_interval_of_a_fraction_has_no_values_above_one():
     right[0] = 0
     (interval,) = ratio_of_sums_intervals(right, predicted)
     assert interval.low < 29 / 30 < interval.high <= 1
+
+
+def test_cached_resamples_do_not_change_the_intervals(monkeypatch):
+    random = np.random.default_rng(4)
+    values = [(random.integers(0, 3, (n, 2)), np.full((n, 2), 2)) for n in (30, 31, 30)]
+    cached = [ratio_of_sums_intervals(*each) for each in values]
+    monkeypatch.setattr(ratio_intervals, "CACHED_IMAGES", 0)
+    assert cached == [ratio_of_sums_intervals(*each) for each in values]

@@ -1,4 +1,5 @@
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -12,16 +13,23 @@ def files(folder):
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
-def test_a_report_is_a_page_plots_and_numbers(judged, tmp_path):
-    found = judged()
-    hits = [Hit(found.predictions.paths[0], 0.5, {"label 1": 0.5})]
-    made = report(
-        found,
-        tmp_path / "deep" / "report",
-        before=judged(claimed=2.0),
-        searches=[QueryHits("label 1", hits)],
+@pytest.fixture(scope="module")
+def older(evaluation_of, tmp_path_factory):
+    """The page of a report that tests only read or copy."""
+    names = [f"label {i}" for i in range(8)]
+    found, before = (
+        evaluation_of([f"{i}.jpg" for i in range(60)], names, claimed=claimed)
+        for claimed in (1.0, 2.0)
     )
-    assert made == tmp_path / "deep" / "report" / "index.html"
+    hits = [Hit(found.predictions.paths[0], 0.5, {"label 1": 0.5})]
+    folder = tmp_path_factory.mktemp("older") / "deep" / "report"
+    made = report(found, folder, before=before, searches=[QueryHits("label 1", hits)])
+    assert made == folder / "index.html"
+    return made
+
+
+def test_a_report_is_a_page_plots_and_numbers(older):
+    made = older
     assert files(made.parent) == [
         "evaluation.json",
         "index.html",
@@ -40,8 +48,8 @@ def test_a_report_is_a_page_plots_and_numbers(judged, tmp_path):
     assert [p.name for p in made.parent.parent.iterdir()] == ["report"]
 
 
-def test_an_older_report_is_replaced_as_a_whole(judged, tmp_path):
-    report(judged(), tmp_path / "report")
+def test_an_older_report_is_replaced_as_a_whole(older, judged, tmp_path):
+    shutil.copytree(older.parent, tmp_path / "report")
     report(judged(calibrated=False), tmp_path / "report")
     assert files(tmp_path / "report") == [
         "evaluation.json",
@@ -102,7 +110,9 @@ def test_another_file_in_a_report_is_not_removed(judged, tmp_path):
 
 def test_a_file_in_the_place_of_the_folder_is_left_alone(judged, tmp_path):
     (tmp_path / "report").write_text("precious")
-    with pytest.raises(DataError, match=r"A report is a folder, but .* is a file"):
+    with pytest.raises(
+        DataError, match=r"must be a folder; got the file .* The file was not changed"
+    ):
         report(judged(), tmp_path / "report")
 
 
@@ -114,7 +124,8 @@ def test_a_place_that_cannot_be_written_is_named(judged, tmp_path):
 
 def test_before_must_be_about_the_same_images(judged, tmp_path):
     with pytest.raises(
-        InputError, match="before has 50 images and 8 labels; evaluation has 60 images and 8 labels"
+        InputError,
+        match="got 50 images and 8 labels in before, and 60 images and 8 labels in evaluation",
     ):
         report(judged(), tmp_path / "report", before=judged(count=50))
 

@@ -40,8 +40,8 @@ def test_whether_a_hit_is_right_is_a_sign_and_words_not_only_a_colour(images):
     assert text.count("✓ </i>matches the query") == 2
     assert text.count("✗ </i>does not match the query") == 1
     assert (
-        "2 of these 3 images match the query, and 17 of all images; average precision 50.0 %"
-        in text
+        "2 of these 3 images match the query, and 17 of all images match it. "
+        "The average precision is 50.0 %" in text
     )
 
 
