@@ -52,7 +52,7 @@ def test_a_value_that_is_not_finite_is_refused(tmp_path, run):
 
 @pytest.mark.parametrize("name", ["", "../a", "a/b", "a b", "."])
 def test_a_name_of_a_part_is_no_path(tmp_path, run, name):
-    with pytest.raises(InputError, match="The name of a part must be"):
+    with pytest.raises(InputError, match="The name of a part must consist of letters"):
         write_prediction_part(tmp_path, run, name, predictions(), ROWS)
 
 

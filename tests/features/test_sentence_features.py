@@ -82,5 +82,8 @@ def test_block_tokens_beyond_half_precision_are_refused(encoder, monkeypatch):
     monkeypatch.setattr(
         type(encoder), "encode_sentence_block_tokens", lambda self, sentences, depth: whole
     )
-    with pytest.raises(InputError, match="in front of the last 1 text blocks of tiny-vit"):
+    with pytest.raises(
+        InputError,
+        match="input tokens of the last 1 text blocks of tiny-vit must be numbers below 65,504",
+    ):
         encode_sentence_block_features(encoder, SENTENCES, depth=1)

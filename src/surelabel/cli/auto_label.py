@@ -71,7 +71,7 @@ def auto_label(
     images_root: str | None,
     table_options: dict[str, Any],
 ) -> None:
-    """Accept predicted targets, with a bound on the share of wrong targets.
+    """Accept predicted targets, with a bound on their errors.
 
     IMAGES are all images to label: folders, image files or .txt files with one path per line. Give
     all images in one command. IMAGES can also be an .npz file of vectors, or scores:FILE for a

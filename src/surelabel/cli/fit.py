@@ -150,7 +150,7 @@ def fit(
     table_options: dict[str, Any],
     names: str | None,
 ) -> None:
-    """Fit a recognizer on annotated images, unlabelled images or captions.
+    """Fit a recognizer on images or captions, with any supervision.
 
     DATASET contains annotated images. DATASET is an annotation file (CSV, JSON lines, COCO), a
     folder of VOC XML, or xmp:FOLDER for the keywords in XMP sidecars. DATASET can also be a split

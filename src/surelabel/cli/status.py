@@ -21,7 +21,7 @@ N_PRINTED_PATHS = 20  # paths of each category in the text
 @index_root_option
 @with_terminal_options
 def status(terminal: Terminal, index: str, images: tuple[str, ...], root: str | None) -> None:
-    """List outdated images of an index, or count the images of a run.
+    """List outdated images of an index, or count those of a run.
 
     INDEX is an index. INDEX can also be a folder of predictions of `tag --shard` or `tag
     --cluster`. Then its predicted, failed and missing images are counted by shard. IMAGES are the

@@ -47,7 +47,7 @@ def check_recognizer_calibrator(run: Run, raw_score_entry: str | None) -> None:
     only log-odds.
 
     Args:
-        run: Run with the calibrator.
+        run: Run whose calibrator is selected.
         raw_score_entry: Key of the loss or method that computes raw scores. If None, the calibrator
             receives log-odds.
 
@@ -68,7 +68,7 @@ def select_run_calibrator(
     """Return the calibrator of a run, or the calibrator that it selects on labelled images.
 
     Args:
-        run: Run with the calibrator.
+        run: Run whose calibrator is selected.
         raw: Log-odds or raw scores, ``(n, c)`` for n images and c labels.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.

@@ -77,7 +77,7 @@ def test_a_size_that_does_not_fit_is_refused(onnx_file, size):
         ({"resize_mode": "crop"}, "resize_mode in onnx:.* must be one of shortest"),
         ({"interpolation": "magic"}, "interpolation in onnx:.* must be one of bicubic"),
         ({"output": "pooled"}, r"has no output 'pooled'\. The outputs are features"),
-        ({"outputs": "features"}, "has no setting outputs. It has"),
+        ({"outputs": "features"}, "has no setting outputs. Its settings are"),
         ({"output": 3}, "output must have the type of its default"),
     ],
 )

@@ -168,7 +168,7 @@ def test_a_size_or_preparation_that_does_not_fit_is_refused():
         random(size=3)
     with pytest.raises(ConfigError, match="resize_mode in timm:test_vit must be one of shortest"):
         random(resize_mode="crop")
-    with pytest.raises(ConfigError, match=r"timm:test_vit has no setting mean\. It has"):
+    with pytest.raises(ConfigError, match=r"timm:test_vit has no setting mean\. Its settings are"):
         random(mean=[0.5] * 3)
     with pytest.raises(ConfigError, match="pretrained must have the type of its default"):
         load_encoder("timm:test_vit", pretrained="no")

@@ -121,7 +121,7 @@ def test_more_blocks_than_the_smaller_tower_has_are_refused():
 def test_features_without_the_input_tokens_are_refused():
     whole = model()
     blocks = TrainableLastBlocks(whole, 2)
-    with pytest.raises(ConfigError, match=r"need the tokens .* features\.layers\[-3\]"):
+    with pytest.raises(ConfigError, match=r"need their input tokens, features\.layers\[-3\]"):
         blocks.images(image_tokens(whole, 1))
     with pytest.raises(ConfigError, match="got only vectors of images or sentences"):
         blocks.texts(Features(torch.zeros(1, 24)))

@@ -52,8 +52,8 @@ def load_open_clip_checkpoint_model(
         model_cfg: Settings of the architecture, the ``model_cfg`` of open_clip.
         weights: ``.safetensors`` file, or a pickle (``.pt``, ``.pth`` or ``.bin``) that contains
             only tensors. A pickle is read with ``torch.load(weights_only=True)``.
-        text_config: Configuration of a text tower of transformers. If None, the model has no text
-            tower of transformers.
+        text_config: Configuration of a text tower from the package ``transformers``. If None, the
+            model has no text tower from this package.
 
     Raises:
         ConfigError: If a setting is not accepted.
