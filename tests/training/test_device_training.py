@@ -1,12 +1,8 @@
 """Two processes on the CPU are compared with one, for all losses and regularizers at once."""
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import islice
-from multiprocessing import get_context
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,13 +20,11 @@ from surelabel.training import (
     Objective,
     PairBatches,
     check_training_devices,
-    device_messages,
     objective_mean_over_known,
     run_training_loop,
     train_on_devices,
 )
 from surelabel.training.batches import WHOLE_BATCH, BatchPart
-from surelabel.training.device_process import run_device_process
 
 CPU = torch.device("cpu")
 WIDTH, N_LABELS, N_IMAGES = 5, 4, 21
@@ -220,64 +214,12 @@ def train_with(train, checkpoint=None, progress=None, method_class=Adapters, **d
     return method, history
 
 
-class ForkedProcess:
-    """The part of ``Popen`` that starts a device process, by a fork without new imports.
-
-    The imports of a new process take longer than the training.
-    """
-
-    started = ()
-
-    def __class_getitem__(cls, item):
-        return cls
-
-    def __init__(self, command, *, stdin, stdout, stderr, env):
-        assert command[:3] == [sys.executable, "-c", device_messages.START]
-        task, messages = os.pipe(), os.pipe()
-
-        def run():
-            for file in (*ForkedProcess.started, task[1], messages[0]):
-                if isinstance(file, int) or not file.closed:  # or the end is never received
-                    os.close(file if isinstance(file, int) else file.fileno())
-            for target, file in enumerate((task[0], messages[1], stderr.fileno())):
-                os.dup2(file, target)
-            sys.stdin, sys.stderr, sys.argv = os.fdopen(0), os.fdopen(2, "w"), command[2:]
-            os.environ |= env
-            run_device_process()
-
-        self._process = get_context("fork").Process(target=run)
-        self._process.start()
-        os.close(task[0])
-        os.close(messages[1])
-        self.stdin, self.stdout = os.fdopen(task[1], "wb"), os.fdopen(messages[0], "rb")
-        ForkedProcess.started += (self.stdin, self.stdout)
-        self.terminate, self.kill = self._process.terminate, self._process.kill
-
-    def wait(self, timeout=None):
-        self._process.join(timeout)
-        if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired("a forked process", timeout)
-        return self._process.exitcode
-
-
-@pytest.fixture
-def forked_processes(monkeypatch):
-    """Fork the device processes; with a GPU, PyTorch cannot train in a forked process."""
-    import lightning_fabric  # noqa: F401  # once, and not in each process
-
-    if not torch.cuda.is_available():
-        monkeypatch.setattr(ForkedProcess, "started", ())
-        forking = SimpleNamespace(**vars(subprocess) | {"Popen": ForkedProcess})
-        monkeypatch.setattr(device_messages, "subprocess", forking)
-
-
 @pytest.fixture(scope="module")
 def one_process():
     """Return the method that one process trains, and the losses."""
     return train_with(run_training_loop)
 
 
-@pytest.mark.usefixtures("forked_processes")
 def test_two_processes_equal_one_for_all_losses_and_regularizers(one_process, tmp_path):
     """The first epoch runs in one process, the second in two, of which one fails in the third.
 
