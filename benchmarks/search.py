@@ -15,7 +15,7 @@ are medians of opening and searching without file pages in memory. The script pr
 tables. It needs duckdb, which is not a dependency of the package; without duckdb, only surelabel
 and numpy are measured.
 
-10,000,000 images need 20 GB of disk space in the folder, 4 GB of memory and about half an hour:
+10,000,000 images need 20 GB of disk space in the folder, 5 GB of memory and 10 to 30 minutes:
 
     python benchmarks/search.py --rows 10000000 --queries 8 --folder FOLDER
 """

@@ -8,7 +8,7 @@ def test_a_new_index_has_all_images(home, run):
     done = run("index", "new", "images", "--model", "recognizer")
     assert done.code == 0
     assert done.out == (
-        "new has 24 images and 4 labels: 24 added, 0 changed, 0 removed, 0 skipped.\n"
+        "new contains 24 images and 4 labels. Images: 24 added, 0 changed, 0 removed, 0 skipped.\n"
     )
 
 
@@ -62,7 +62,7 @@ def test_moved_images_are_found_in_their_new_root_which_index_stores(indexed, ru
     error = run("index", "index", "elsewhere", "--model", "recognizer").err
     assert "give the new root folder (--root)" in error
     done = run("index", "index", "elsewhere", "--model", "recognizer", *moved)
-    assert "24 images and 4 labels: 0 added, 0 changed, 0 removed, 0 skipped" in done.out
+    assert "24 images and 4 labels. Images: 0 added, 0 changed, 0 removed, 0 skipped" in done.out
     assert run("status", "index", "elsewhere").out.endswith("0 not indexed\n0 changed\n0 deleted\n")
 
 
@@ -72,7 +72,7 @@ def test_a_second_writer_is_refused_with_one_line_and_a_search_is_not(indexed, r
         assert run("search", "index", "lion").code == 0
     assert (done.code, done.err.splitlines()[-1]) == (
         1,
-        "Error: Another process is writing index. Run the command again when that process has "
+        "Error: Another process is writing to index. Run the command again when that process has "
         "finished.",
     )
 
@@ -98,12 +98,12 @@ def test_a_folder_of_predictions_is_indexed_without_tagging(home, run):
         assert run("tag", "images", "--model", "recognizer", *shard).code == 0
     done = run("index", "other", "out")
     assert done.code == 0
-    assert "other has 24 images and 4 labels: 24 added, 0 changed, 0 rem" in done.out
+    assert "other contains 24 images and 4 labels. Images: 24 added, 0 changed" in done.out
     assert run("index", "tagged", "images", "--model", "recognizer").code == 0
     assert run("search", "other", "lion").out == run("search", "tagged", "lion").out
     refused = run("index", "other", "out", "--labels", "lion")
     assert refused.code == 2
     assert (
-        "--labels applies to images only; got the predictions out. Leave out this option."
+        "--labels can be given only for images; got the predictions out. Remove --labels."
         in refused.err
     )

@@ -111,20 +111,23 @@ def test_a_search_is_continued_at_an_offset(home, run):
     page = json.loads(run("search", "index", "lion", "--limit", "5", "--offset", "7", "--json").out)
     assert page == every[7:12]
     assert run("search", "index", "lion", "--offset", "24").out == (
-        "--offset 24 leaves out all images.\n"
+        "--offset 24 omits all images of the result. Give a smaller --offset.\n"
     )
 
 
 def test_an_offset_is_named_before_a_minimum(home, run):
     done = run("search", "index", "lion", "--min-probability", "0.01", "--offset", "24")
-    assert done.out == "--offset 24 leaves out all images.\n"
+    assert done.out == "--offset 24 omits all images of the result. Give a smaller --offset.\n"
     done = run("search", "index", "lion", "--precision", "0.2", "--offset", "2")
     assert done.out.splitlines()[-1] == (
         "The expected precision of at least 0.2 applies to the list that includes the 2 images "
-        "left out by --offset."
+        "omitted by --offset."
     )
     done = run("search", "index", "lion", "--explain", "--link-to", "links")
-    assert "--explain finds no images; remove --gallery and --link-to." in done.err
+    assert (
+        "--explain returns no images, so it cannot be combined with --gallery or --link-to."
+        in done.err
+    )
     assert not (home / "links").exists()
 
 
@@ -134,7 +137,7 @@ def test_the_plan_of_a_search_is_printed(home, run):
     assert first == "Query: (lion | rocket) & path:*"
     assert step.startswith("index, shard 0: lion | rocket: 24 images, ")
     value = json.loads(run("search", "index", "lion & width>99999", "--explain", "--json").out)
-    assert value == {"query": "lion & width>99999", "steps": []}
+    assert value == {"query": "lion & width>99999", "steps": [], "notes": []}
 
 
 def test_links_to_the_hits_have_their_order(home, run):
@@ -154,7 +157,7 @@ def test_a_recognizer_that_was_moved_is_given_with_model(indexed, run):
     (indexed / "recognizer").rename(indexed / "moved")
     refused = run("search", "index", "--text", "a photo of a lion")
     assert refused.code == 1
-    assert "recognizer; the folder does not exist. Give its new folder with --model." in refused.err
+    assert "recognizer; the folder does not exist. Give the new folder of" in refused.err
     assert run("search", "index", "--text", "a photo of a lion", "--model", "moved").out == expected
     other = run("search", "index", "--text", "a photo of a lion", "--model", "tiny-vit")
     assert other.code == 1
@@ -164,28 +167,28 @@ def test_a_recognizer_that_was_moved_is_given_with_model(indexed, run):
 def test_a_long_sentence_is_cut_with_a_note(indexed, run):
     done = run("search", "index", "--text", "lion " * 99, "-k", "1")
     assert done.code == 0
-    assert "is longer than the context of tiny-vit; the last" in done.err
+    assert "is longer than the context of tiny-vit. The text encoder ignores the last" in done.err
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ((), "either QUERY or --text; got none"),
+        ((), "either QUERY or --text; got neither"),
         (("lion", "--text", "a lion"), "either QUERY or --text; got both"),
-        (("lion", "--model", "recognizer"), "--model applies to sentences, like: and --max-wrong"),
+        (("lion", "--model", "recognizer"), "--model applies only to sentences, like: and"),
         (("--text", " "), "--text must be a sentence; got an empty text"),
         (
             ("lion", "--max-wrong", "0.1"),
-            "--max-wrong needs an annotated sample; add --calibration DATASET",
+            "--max-wrong requires an annotated sample; got none. Add --calibration DATASET",
         ),
-        (("lion", "--calibration", "labels.csv"), "--calibration applies to --max-wrong only"),
+        (("lion", "--calibration", "labels.csv"), "--calibration requires --max-wrong"),
         (
             ("lion", "--max-wrong", "0.1", "--calibration", "labels.csv", "-k", "3"),
-            "its bound would not hold for the images of --limit. Remove --limit.",
+            "the complete list of accepted images. Remove --limit.",
         ),
         (("lion", "--precision", "1"), "'--precision': 1.0 is not in the range 0<x<1"),
         (("lion", "--min-probability", "2"), "'--min-probability': 2.0 is not in the range"),
-        (("lion", "--open"), "--open shows the page of --gallery; add --gallery FILE.html"),
+        (("lion", "--open"), "--open requires --gallery; got only --open. Add --gallery FILE.html"),
         (("lion", "--gallery", "hits.jpg"), "a file name that ends in .html; got hits.jpg"),
     ],
 )
@@ -205,11 +208,12 @@ def test_a_precision_is_the_mean_probability_of_the_longest_list(home, run):
     assert len(done.out.splitlines()) == 1 + length + 1
     assert done.out.splitlines()[-1] == (
         f"The expected precision of {length} images is {means[length - 1]:.3f}, the mean "
-        "probability. It is an estimate, which is as reliable as the calibration, and no guarantee."
+        "of their probabilities. This estimate is as reliable as the calibration, and it is not a "
+        "guarantee."
     )
     as_json = run("search", "index", "lion", "--precision", "0.6", "--json")
     assert json.loads(as_json.out) == every[:length]
-    assert "It is an estimate" in as_json.err
+    assert "This estimate is" in as_json.err
     shorter = run("search", "index", "lion", "--precision", "0.6", "-k", "2", "--json")
     assert json.loads(shorter.out) == every[:2]
 
@@ -224,14 +228,14 @@ def test_a_minimum_probability_limits_the_result_instead_of_a_number(home, run):
     done = run("search", "index", "rocket & lion", "--min-probability", "0.99")
     best = json.loads(run("search", "index", "rocket & lion", "-k", "1", "--json").out)
     assert done.out == (
-        "No image reaches the minimum probability 0.99; the highest probability is "
+        "No image satisfies the minimum probability 0.99; the highest probability is "
         f"{best[0]['probability']:.3g}.\n"
     )
     both = run(
         "search", "index", "rocket & lion", "--precision", "0.98", "--min-probability", "0.97"
     )
     minima = "the minimum probability 0.97 and the minimum expected precision 0.98;"
-    assert f"No image reaches {minima}" in both.out
+    assert f"No image satisfies {minima}" in both.out
 
 
 def test_a_search_of_an_index_without_verified_calibration_says_so(home, run):
@@ -250,7 +254,7 @@ def test_a_precision_is_refused_if_the_loss_alone_gives_the_probabilities(home, 
     assert run("index", "new", "images", "--model", "fitted").code == 0
     done = run("search", "new", "lion", "--precision", "0.1")
     assert done.code == 1
-    assert "not calibrated on images: by its loss alone (spa)" in done.err
+    assert "have another source: by its loss alone (spa)" in done.err
     assert run("search", "new", "lion", "--min-probability", "0").code == 0
 
 
@@ -289,17 +293,20 @@ def test_a_search_with_a_bound_states_its_promise_and_the_numbers(home, run):
     assert (refused.code, refused.out) == (1, "")
     assert "requires at least 37 calibration images" in refused.err
     refused = run(*command, "--max-wrong", "0.1")
-    assert "other images than calibration images and images of the fit; got 24" in refused.err
+    assert "for the fit or the calibration; got no new image among 24 images" in refused.err
     lines = (home / "labels.csv").read_text().splitlines()
     (home / "some.csv").write_text("\n".join(lines[:15]) + "\n")
     done = run(
         "search", "index", "!lion & !rocket", "--calibration", "some.csv", "--max-wrong", "0.9"
     )
     assert done.code == 0, done.err
-    *hits, numbers, promise = done.out.splitlines()
+    *hits, numbers, promise, left_out = done.out.splitlines()
     assert hits[0].split() == ["all", "!lion", "!rocket", "path"]
-    assert "of 10 images are accepted, 14 with known targets left out; " in numbers
-    assert promise.startswith("The expected share of images that do not match is at most 90 %")
+    assert "of 10 images are accepted. " in numbers
+    assert left_out.endswith("used for fitting or calibration: 14.")
+    assert promise.startswith(
+        "The expected share of hits that do not match the query is at most 90 %"
+    )
     values = json.loads(
         run(
             "search", "index", "!lion", "--calibration", "some.csv", "--max-wrong", "0.9", "--json"
@@ -312,7 +319,7 @@ def test_a_search_with_a_bound_states_its_promise_and_the_numbers(home, run):
         "search", "index", "lion & rocket", "--calibration", "some.csv", "--max-wrong", "0.1"
     )
     assert none.code == 0
-    assert "no list has a sufficiently small share of images that do not match" in none.out
+    assert "the calibration images do not support the bound of --max-wrong" in none.out
 
 
 def test_several_indexes_are_searched_as_one(home, run):
@@ -328,9 +335,9 @@ def test_several_indexes_are_searched_as_one(home, run):
         assert several.out == expected.out
     twice = run("search", "part-0", "part-0", "lion")
     assert twice.code == 1
-    assert "Each index must be given once" in twice.err
+    assert "Each index must be given only once" in twice.err
     missing = run("search", "part-0", "part-1")
-    assert "either QUERY or --text; got none" in missing.err
+    assert "either QUERY or --text; got neither" in missing.err
 
 
 @pytest.mark.parametrize(
@@ -338,7 +345,7 @@ def test_several_indexes_are_searched_as_one(home, run):
     [
         (
             ("index", "index", "lion", "--max-wrong", "0.1", "--calibration", "labels.csv"),
-            "--max-wrong compares all images of one index; got 2 indexes",
+            "--max-wrong requires one index; got 2 indexes",
         ),
         (("index", "lion", "--cluster", "nowhere"), "--cluster must be local, auto or HOST:PORT"),
     ],

@@ -45,7 +45,7 @@ def test_a_touch_is_no_change_and_another_content_is(file):
     assert change(file, then) is None
     with open(file, "w") as out:
         out.write("other")
-    assert change(file, then) == "the content changed after the prediction"
+    assert change(file, then) == "the file content changed after the prediction"
     assert change(file, None) == "the file could not be read when it was indexed"
 
 
@@ -69,7 +69,7 @@ def test_paths_are_whole_and_text(tmp_path, monkeypatch):
         "/d",
     ]
     assert [is_valid_file_state_path(path) for path in ("ä 🍎", "\udcff")] == [True, False]
-    with pytest.raises(InputError, match=r"must be valid Unicode.*Rename that file"):
+    with pytest.raises(InputError, match=r"must be valid Unicode.*Rename this file"):
         file_state_table(["\udcff.jpg"])
 
 

@@ -22,11 +22,11 @@ from surelabel.retrieval.formula import (
 from surelabel.retrieval.formula_probability import formula_log_probability, read_logits_of_columns
 from surelabel.retrieval.formula_search import (
     RankedRows,
-    floor_of_alternatives,
     lowest_logit_at_floor,
     merge_ranked_rows,
     plan_formula_search,
     search_formula,
+    term_floor_of_disjunction,
 )
 from surelabel.retrieval.label_table import FloatLabelTable
 
@@ -250,14 +250,15 @@ def test_a_formula_without_labels_gives_the_first_rows():
 
 
 @given(st.lists(st.floats(-30, -1e-9), min_size=1, max_size=5))
-def test_a_term_of_a_disjunction_reaches_the_floor_of_alternatives(log_probabilities):
-    either = log1p(-np.prod([-np.expm1(value) for value in log_probabilities]))
+def test_a_term_of_a_disjunction_reaches_the_floor_of_terms(log_probabilities):
+    none = sum(log1p(-np.exp(value)) for value in log_probabilities)  # accurate for small values
+    either = np.log(-np.expm1(none))
     formula = Disjunction(tuple(LabelLiteral(i, 1) for i in range(len(log_probabilities))))
-    floor = floor_of_alternatives(formula, either)
+    floor = term_floor_of_disjunction(formula, either)
     logits = [value - np.log(-np.expm1(value)) for value in log_probabilities]
     assert max(logits) >= lowest_logit_at_floor(floor)
     shared = Disjunction((conjunction([(0, 1), (1, 1)]), conjunction([(0, 1), (2, 1)])))
-    assert floor_of_alternatives(shared, -3.0) == -3.0 - np.log(2)
+    assert term_floor_of_disjunction(shared, -3.0) == -3.0 - np.log(2)
 
 
 def test_lists_of_equal_length_bound_a_disjunction_of_frequent_and_rare_labels():
@@ -267,7 +268,7 @@ def test_lists_of_equal_length_bound_a_disjunction_of_frequent_and_rare_labels()
     formula = Disjunction(tuple(LabelLiteral(column, 1) for column in range(3)))
     plan = plan_formula_search(table, formula, 20)
     assert plan.method == "sorted lists"
-    shared_floor = lowest_logit_at_floor(floor_of_alternatives(formula, plan.floor))
+    shared_floor = lowest_logit_at_floor(term_floor_of_disjunction(formula, plan.floor))
     assert plan.n_read < np.count_nonzero(logits >= shared_floor) / 2
     everything = formula_log_probability(formula, read_logits_of_columns(table.values), slice(None))
     expected = np.argsort(-everything, kind="stable")[:20]
@@ -303,9 +304,9 @@ def test_the_work_of_a_nested_formula_grows_slowly_with_its_depth():
     logits = np.clip(10 * random.standard_normal((25, 40_000)), -40, 40).astype(np.float32)
 
     class CountedTable(FloatLabelTable):
-        def reaches(self, column, sign, lowest_logit, rows, out):
+        def clear_below_threshold(self, column, sign, lowest_logit, rows, out):
             calls.append(column)
-            super().reaches(column, sign, lowest_logit, rows, out)
+            super().clear_below_threshold(column, sign, lowest_logit, rows, out)
 
     table = CountedTable(logits, logits, np.argsort(-logits, axis=1).astype(np.int32))
     formula = LabelLiteral(0, 1)

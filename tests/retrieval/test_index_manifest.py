@@ -129,9 +129,7 @@ def test_an_index_of_an_unreleased_version_is_not_called_damaged(listed):
     for name in COLUMN_LISTS:
         del fields["shards"][0][name]
     listed.write_text(json.dumps(fields))
-    with pytest.raises(
-        DataError, match=r"got an unreleased version\. Delete the folder, and build"
-    ):
+    with pytest.raises(DataError, match=r"version wrote this index\. Delete the folder, and build"):
         Index.open(listed.parent)
 
 

@@ -52,7 +52,7 @@ def test_all_rows_that_were_not_removed_have_new_labels_and_log_odds(tmp_path):
 
 def test_an_index_without_vectors_or_with_invalid_scores_stays_as_it_was(tmp_path):
     bare = Index.create(tmp_path / "bare", predictions(3, features=False))
-    with pytest.raises(InputError, match=r"vectors or raw scores; .*bare has no image vectors"):
+    with pytest.raises(InputError, match=r"only from image vectors; .*bare does not"):
         bare.rescore(SCORING)
     index = Index.create(tmp_path / "index", predictions(3))
     content = (tmp_path / "index" / "index.json").read_bytes()
@@ -87,7 +87,7 @@ def test_labels_without_raw_scores_are_not_calibrated(tmp_path, monkeypatch):
     monkeypatch.setattr(label_encoding, "SMALL_SHARD_ROWS", 5)
     made = predictions(30, features=False)
     index = Index.create(tmp_path, replace(made, scores=3 * made.scores - 1))
-    with pytest.raises(InputError, match="no raw scores of some labels"):
+    with pytest.raises(InputError, match="image vectors or raw scores of all labels"):
         index.rescore(IndexScoring("ab", "other", "new", score, lambda scores: scores))
 
 

@@ -30,7 +30,7 @@ def test_each_image_is_in_one_table_and_removed_rows_in_none(tmp_path, monkeypat
         [shard], skipped, ["same.jpg", "odd.jpg", "./new.jpg"], IndexRoot.at("/")
     )
     assert status.n_images == 3
-    assert status.changed == {changed: "the content changed after the prediction"}
+    assert status.changed == {changed: "the file content changed after the prediction"}
     assert status.deleted == {gone: "the file no longer exists"}
     assert status.not_indexed == {
         str(tmp_path / "odd.jpg"): "empty",

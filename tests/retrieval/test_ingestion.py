@@ -56,7 +56,7 @@ def test_skipped_images_keep_their_whole_path(monkeypatch, tmp_path, made):
 
 def test_two_spellings_of_one_path_are_one_image(made):
     twice = [made.paths[0], made.paths[0].replace("a.jpg", "./a.jpg")]
-    with pytest.raises(InputError, match=r"a\.jpg' twice\. Remove one"):
+    with pytest.raises(InputError, match=r"a\.jpg' more than once\. Remove"):
         predictions_to_ingestion_rows(replace(made, paths=twice), IndexRoot.at("/"))
 
 

@@ -96,7 +96,9 @@ def test_the_step_table_of_a_label_is_valid_down_to_its_lowest_score(scores, lev
     if steps is not None:
         assert describe_step_table_damage(steps, scores.min()) is None
         above = np.nextafter(scores.min(), np.float32(-np.inf))
-        assert describe_step_table_damage(steps, above).startswith("the first step must be at most")
+        assert describe_step_table_damage(steps, above).startswith(
+            "the score of the first step must"
+        )
 
 
 @pytest.mark.parametrize("values", [[0, np.nan], [-np.inf, 0], [0, np.inf], [0, 0], [1, 0]])

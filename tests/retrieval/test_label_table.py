@@ -16,7 +16,7 @@ def test_thresholds_and_order_are_those_of_the_values(values, limit):
     for sign in (1, -1):
         signed = sign * logits[0].astype(float)
         reaches = np.ones(len(values), bool)
-        table.reaches(0, sign, limit, slice(0, len(values)), reaches)
+        table.clear_below_threshold(0, sign, limit, slice(0, len(values)), reaches)
         assert reaches[signed >= limit].all()
         assert not reaches[signed < limit - 1e-5 * (1 + abs(limit))].any()
         assert table.count_reaching(0, sign, limit) == (signed >= limit).sum()

@@ -269,7 +269,9 @@ def test_a_rate_selects_the_lowest_limit_that_was_measured_for_it(tmp_path):
         assert find_duplicates(index, false_positive_rate=limit.target_rate).limit is limit
     assert find_duplicates(index, false_positive_rate=0.5).limit is limits[0]
     assert find_duplicates(index).limit.target_rate == 1e-6
-    with pytest.raises(InputError, match=f"at least {limits[-1].target_rate:g}, the lowest rate"):
+    with pytest.raises(
+        InputError, match=f"at least {limits[-1].target_rate:g}, the lowest available"
+    ):
         find_duplicates(index, false_positive_rate=1e-12)
 
 
@@ -305,14 +307,14 @@ def test_a_cosine_out_of_range_is_an_error(tmp_path, value):
 @pytest.mark.parametrize("value", [0, 1, -1e-6, math.nan])
 def test_a_rate_out_of_range_is_an_error(tmp_path, value):
     index = write_index(tmp_path, np.eye(3), recognizer=TINY_VIT)
-    with pytest.raises(InputError, match="false_positive_rate must be between 0 and 1; got"):
+    with pytest.raises(InputError, match=r"false_positive_rate must be in \(0, 1\); got"):
         find_duplicates(index, false_positive_rate=value)
 
 
 def test_other_arguments_are_checked(tmp_path):
     index = write_index(tmp_path, np.eye(3))
     with pytest.raises(
-        InputError, match="one of min_cosine and false_positive_rate can be given; got both"
+        InputError, match="Only min_cosine or false_positive_rate can be given; got both"
     ):
         find_duplicates(index, min_cosine=0.9, false_positive_rate=1e-6)
     for value in (0, 1.5):

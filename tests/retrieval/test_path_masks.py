@@ -1,6 +1,7 @@
 """Masks of path patterns are cached, and do not depend on what was searched before."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -62,4 +63,14 @@ def test_the_last_patterns_are_not_matched_again(paths, monkeypatch):
     assert "/sea/%" not in matched
     assert np.array_equal(masks.of_pattern("/sea/%"), first)
     assert "/sea/%" in matched
+    assert len(masks._masks) == CACHED_PATTERNS
+
+
+def test_several_threads_get_the_mask_of_their_own_pattern(paths):
+    masks = PathMasks(paths)
+    patterns = [f"/%/{number % 14:02}.jpg" for number in range(600)]  # more than the cache holds
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(masks.of_pattern, patterns))
+    for pattern, mask in zip(patterns, found, strict=True):
+        assert mask.tolist() == [path.endswith(pattern[-6:]) for path in PATHS]
     assert len(masks._masks) == CACHED_PATTERNS

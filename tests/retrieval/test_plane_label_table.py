@@ -65,7 +65,7 @@ def check_threshold(table, column, sign, limit, logits):
     signed = sign * logits.astype(np.float64)
     is_candidate = np.ones(len(logits), bool)
     is_candidate[0] = False
-    table.reaches(column, sign, limit, slice(0, len(logits)), is_candidate)
+    table.clear_below_threshold(column, sign, limit, slice(0, len(logits)), is_candidate)
     assert is_candidate[1:][signed[1:] >= limit].all()
     assert not is_candidate[0]
     is_far_below = signed < limit - 1 - abs(limit) / 64
@@ -116,7 +116,7 @@ def test_a_scan_of_the_high_plane_leaves_few_rows_that_are_below_the_threshold(t
     table = table_of(tmp_path, logits, logits)
     for sign in (1, -1):
         is_candidate = np.ones(20_000, bool)
-        table.reaches(0, sign, 1.0, slice(0, 20_000), is_candidate)
+        table.clear_below_threshold(0, sign, 1.0, slice(0, 20_000), is_candidate)
         n_reaching = np.count_nonzero(sign * logits >= 1)
         assert n_reaching <= np.count_nonzero(is_candidate) < 1.02 * n_reaching
 

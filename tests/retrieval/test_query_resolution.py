@@ -53,7 +53,7 @@ def test_a_label_is_found_in_another_case_if_only_one_matches():
 
 
 def test_labels_with_commas_are_quoted_in_the_list_of_labels():
-    with pytest.raises(UnknownName, match=r"There are 2 labels, such as 'salt, pepper', dog\."):
+    with pytest.raises(UnknownName, match=r"The index has 2 labels, such as 'salt, pepper', dog\."):
         columns_and_signs(parse("x"), ["salt, pepper", "dog"])
 
 
@@ -83,7 +83,7 @@ def test_sentences_have_the_columns_after_the_labels_and_thresholds_have_columns
 
 @pytest.mark.parametrize("term", ['~"two dogs"', "path:a/*", "width>3", "fork>0.5", "like:a.jpg"])
 def test_a_query_of_labels_has_nothing_else(term):
-    with pytest.raises(InputError, match=r"must consist of labels here; got .*\. Remove"):
+    with pytest.raises(InputError, match=r"must contain only labels; got .*\. Remove"):
         resolve_label_query(parse(f"fork & {term}"), NAMES)
     assert resolve_label_query(parse("fork | !apple"), NAMES).columns == [2, 0]
 

@@ -84,7 +84,7 @@ def test_a_limit_out_of_range_is_refused(limits, message):
 @pytest.mark.parametrize("calibration", ["model", "by its loss alone (spa)"])
 def test_an_expected_precision_is_refused_without_a_calibration(tmp_path, calibration):
     index = Index.create(tmp_path / "index", predictions(5, calibration))
-    with pytest.raises(NotFitted, match=r"are not calibrated on images: .*calibrate"):
+    with pytest.raises(NotFitted, match=r"the index have another source: .*calibrate"):
         index.search("fork", precision=0.5)
     assert len(index.search("fork", min_probability=0.0)) == 5
 

@@ -26,7 +26,7 @@ def test_a_sentence_is_read_like_a_label(values, sign, count, limit):
     assert sorted(signed, reverse=True)[: len(rows)] == signed[rows].tolist()
     assert table.count_reaching(1, sign, limit) == np.count_nonzero(signed >= limit)
     mask = np.ones(len(values), bool)
-    table.reaches(1, sign, limit, slice(None), mask)
+    table.clear_below_threshold(1, sign, limit, slice(None), mask)
     assert mask.tolist() == (signed >= limit).tolist()
     assert table.logits(1, slice(None)).tolist() == table.tie_values(1, slice(None)).tolist()
     assert table.logits(0, slice(None)).tolist() == (line[0] + 9).tolist()

@@ -47,7 +47,7 @@ def index_root_option(function: Command) -> Command:
         "--root",
         type=click.Path(exists=True, file_okay=False),
         metavar="FOLDER",
-        help="Root folder of the images, if they were moved. [root stored in the index]",
+        help="Root folder of the images, if the images were moved. [root stored in the index]",
     )(function)
 
 
@@ -76,6 +76,7 @@ def index(
     compact: bool,
     rescore: bool,
     ann: bool,
+    drop_below: float | None,
     **cluster_values: Any,
 ) -> None:
     """Create or update an index of images for search.
@@ -102,9 +103,14 @@ def index(
 
     --rescore, --compact and --ann change an existing index and need no IMAGES.
     """
+    if drop_below is not None and not compact:
+        raise click.UsageError("--drop-below requires --compact. Add --compact.")
     if compact or rescore or ann:
         if images:
-            raise click.UsageError("--compact, --rescore and --ann need no IMAGES; leave them out.")
+            raise click.UsageError(
+                "--compact, --rescore and --ann change an existing index; got IMAGES too. Remove "
+                "IMAGES."
+            )
         maintain_index(
             terminal,
             folder,
@@ -112,6 +118,7 @@ def index(
             is_compaction=compact,
             is_rescoring=rescore,
             is_ann=ann,
+            drop_below=drop_below,
             model=model if is_option_given("model") else None,
             labels=names,
         )
@@ -129,10 +136,10 @@ def index(
     cluster = parse_cluster_options(cluster_values)
     scores = read_unlabelled_scores(images, model, image_column, ignore)
     if scores is not None and cluster is not None:
-        raise click.UsageError("--cluster requires image files; got scores. Leave out --cluster.")
+        raise click.UsageError("--cluster requires image files; got scores. Remove --cluster.")
     if scores is not None and calibrate_unlabelled:
         raise click.UsageError(
-            "--calibrate-unlabelled requires images; got scores. Leave out this option."
+            "--calibrate-unlabelled requires images; got scores. Remove --calibrate-unlabelled."
         )
     paths = find_images(images) if scores is None else []
     terminal.print_import_status()
@@ -182,7 +189,7 @@ def check_index_options_of_predictions(predictions: str) -> None:
     """
     check_options_are_not_given(
         {"model", "names", *TAGGING_OPTIONS},
-        f"applies to images only; got the predictions {predictions}.",
+        f"can be given only for images; got the predictions {predictions}.",
     )
 
 
@@ -226,8 +233,8 @@ def print_index_update(terminal: Terminal, folder: str, update: "IndexUpdate") -
     provenance = calibration_provenance(calibration)
     counts = {"added": update.added, "changed": update.changed, "removed": update.removed}
     text = (
-        f"{folder} has {format_count(len(update.index), 'image')} and "
-        f"{format_count(len(update.index.names), 'label')}: {update.added} added, "
+        f"{folder} contains {format_count(len(update.index), 'image')} and "
+        f"{format_count(len(update.index.names), 'label')}. Images: {update.added} added, "
         f"{update.changed} changed, {update.removed} removed, {len(update.skipped)} skipped."
     )
     if provenance == "no labels":

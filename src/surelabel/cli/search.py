@@ -49,8 +49,8 @@ QUERY_GALLERY = (
     "--model",
     "text_model",
     callback=validate_terminal_model_path,
-    help="Recognizer of the index, which sentences, like: and --max-wrong need. Give this "
-    "option if the recognizer was moved. [recorded in the index]",
+    help="Recognizer of the index, for sentences, like: and --max-wrong. Give this option if the "
+    "recognizer was moved. [recorded in the index]",
 )
 @click.option(
     "-k",
@@ -64,13 +64,13 @@ QUERY_GALLERY = (
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="Leave out the N best images.",
+    help="Omit the first N images of the result.",
 )
 @click.option(
     "--precision",
     type=SHARE,
     help="Return the longest list whose mean probability is at least this value. The mean "
-    "probability is the expected precision, which is an estimate and no guarantee.",
+    "probability is the expected precision, which is an estimate without a guarantee.",
 )
 @click.option(
     "--min-probability",
@@ -80,8 +80,8 @@ QUERY_GALLERY = (
 @guarantee_calibration_options(
     required=False,
     default_max_wrong=None,
-    help_text="Guarantee that at most this share of the returned images is expected not to "
-    "match QUERY. The guarantee needs --calibration.",
+    help_text="Maximum expected share of returned images that do not match QUERY. This guarantee "
+    "requires --calibration.",
 )
 @click.option("--explain", is_flag=True, help="Print the steps of the search instead of its hits.")
 @click.option(
@@ -89,13 +89,13 @@ QUERY_GALLERY = (
     type=click.Path(),
     metavar="FOLDER",
     callback=validate_terminal_output_path,
-    help="Write symbolic links to the images of the result to a new or empty FOLDER.",
+    help="Create symbolic links to the images of the result in a new or empty FOLDER.",
 )
 @click.option(
     "--cluster",
     metavar="local|auto|HOST:PORT",
-    help="Search each INDEX in a process of a Ray cluster. Each machine must have access to the "
-    "folders.",
+    help="Search each INDEX in a process of a Ray cluster. Each machine of the cluster must have "
+    "access to all INDEX folders.",
 )
 @images_root_input_option
 @max_image_memory_input_option
@@ -153,7 +153,10 @@ def search(
     check_sharded_search_options(len(folders), max_wrong, cluster)
     check_open_gallery_option(gallery, open_gallery=open_gallery)
     if explain and (gallery or link_to):
-        raise click.UsageError("--explain finds no images; remove --gallery and --link-to.")
+        raise click.UsageError(
+            "--explain returns no images, so it cannot be combined with --gallery or --link-to. "
+            "Remove --explain, or remove --gallery and --link-to."
+        )
 
     from surelabel.retrieval import Index, parse
     from surelabel.retrieval.deferred_encoder import DeferredQueryEncoder
@@ -165,8 +168,8 @@ def search(
     needs_encoder = has_sentence(query) or query.like is not None
     if text_model is not None and max_wrong is None and not needs_encoder:
         raise click.UsageError(
-            "--model applies to sentences, like: and --max-wrong only; labels need no recognizer. "
-            "Remove --model."
+            "--model applies only to sentences, like: and --max-wrong; got a query without "
+            "sentences and without like:. Remove --model."
         )
     if k is None and precision is None and min_probability is None:
         k = DEFAULT_HITS
@@ -174,6 +177,7 @@ def search(
         sources = (calibration, calibration_scores, images_root)
         index = Index.open(folders[0], root=root)
         hits, notes = search_with_max_wrong(terminal, index, query, max_wrong, sources, text_model)
+        is_approximate = False
     else:
         with open_searched_index(terminal, folders, root, cluster) as opened:
             encoder = None
@@ -181,9 +185,10 @@ def search(
                 encoder = DeferredQueryEncoder(
                     lambda: load_query_encoder(terminal, folders[0], root, text_model)
                 )
+            approximations = opened.approximation(query).sentences
             if explain:
                 steps = opened.explain(query, (k or DEFAULT_HITS) + offset, encoder=encoder)
-                print_search_steps(terminal, query, steps)
+                print_search_steps(terminal, query, steps, approximations)
                 return
             hits = opened.search(
                 query,
@@ -196,9 +201,11 @@ def search(
             notes = describe_search_result(
                 opened, query, hits, precision, min_probability, offset, encoder
             )
+            notes += approximations
+            is_approximate = bool(approximations)
     if link_to:
         notes.append(describe_linked_hits(hits, link_to))
-    print_search_hits(terminal, hits, query, notes)
+    print_search_hits(terminal, hits, query, notes, is_approximate=is_approximate)
     if gallery:
         write_search_gallery(terminal, gallery, query, hits, notes, open_gallery)
 
@@ -238,7 +245,7 @@ def check_search_options(query: str | None, text: str | None) -> None:
     """
     if (query is None) == (text is None):
         raise click.UsageError(
-            f"search needs either QUERY or --text; got {'none' if text is None else 'both'}."
+            f"search requires either QUERY or --text; got {'neither' if text is None else 'both'}."
         )
     if text is not None and not text.strip():
         raise click.UsageError("--text must be a sentence; got an empty text. Write a sentence.")
@@ -268,10 +275,15 @@ def check_guarantee_options(
     if guarantee["--max-wrong"] is None:
         for option, value in guarantee.items():
             if value is not None:
-                raise click.UsageError(f"{option} applies to --max-wrong only; add --max-wrong.")
+                raise click.UsageError(
+                    f"{option} requires --max-wrong; got only {option}. Add --max-wrong, or remove "
+                    f"{option}."
+                )
         return
     if guarantee["--calibration"] is None:
-        raise click.UsageError("--max-wrong needs an annotated sample; add --calibration DATASET.")
+        raise click.UsageError(
+            "--max-wrong requires an annotated sample; got none. Add --calibration DATASET."
+        )
     limits = {
         "--limit": k,
         "--offset": offset or None,
@@ -282,8 +294,8 @@ def check_guarantee_options(
     for option, value in limits.items():
         if value is not None:
             raise click.UsageError(
-                f"--max-wrong selects the images itself, so its bound would not hold for the "
-                f"images of {option}. Remove {option}."
+                f"--max-wrong cannot be combined with {option}, because the bound holds only for "
+                f"the complete list of accepted images. Remove {option}."
             )
 
 
@@ -320,23 +332,36 @@ def search_with_max_wrong(
         result = search_with_guarantee(
             index, query, labelled, recognizer=recognizer, max_wrong=max_wrong, progress=progress
         )
-    left_out = f", {result.left_out:,} with known targets left out" if result.left_out else ""
     notes = [
-        f"{len(result.hits):,} of {format_count(result.images, 'image')} are accepted{left_out}; "
+        f"{len(result.hits):,} of {format_count(result.images, 'image')} are accepted. "
         f"{result.matches:,} of {format_count(result.calibration_images, 'calibration image')} "
-        "match.",
+        "match the query.",
         result.guarantee,
     ]
+    if result.left_out:
+        notes.append(
+            "Images not searched, because they are used for fitting or calibration: "
+            f"{result.left_out:,}."
+        )
     if not result.hits:
         notes.append(
-            "In the calibration images, no list has a sufficiently small share of images that do "
-            "not match. Annotate more random images, or allow a larger share."
+            "No image is accepted, because the calibration images do not support the bound of "
+            "--max-wrong. Annotate more random images, or give a higher --max-wrong."
         )
     return result.hits, notes
 
 
-def print_search_steps(terminal: Terminal, query: "Query", steps: "Sequence[SearchStep]") -> None:
-    """Print the steps of a search, with one line for each shard and combination of filters."""
+def print_search_steps(
+    terminal: Terminal, query: "Query", steps: "Sequence[SearchStep]", notes: Sequence[str]
+) -> None:
+    """Print the steps of a search, with one line for each shard and combination of filters.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        query: Query of the search.
+        steps: Steps of the search.
+        notes: Sentences on approximations of the index.
+    """
     values = [
         {
             "index": step.folder,
@@ -352,7 +377,9 @@ def print_search_steps(terminal: Terminal, query: "Query", steps: "Sequence[Sear
     lines = [f"Query: {query}", *map(str, steps)]
     if not steps:
         lines.append("No image matches the filters.")
-    terminal.print_result({"query": str(query), "steps": values}, "\n".join(lines))
+    terminal.print_result(
+        {"query": str(query), "steps": values, "notes": notes}, "\n".join([*lines, *notes])
+    )
 
 
 def describe_linked_hits(hits: "Sequence[Hit]", folder: str) -> str:
@@ -363,8 +390,8 @@ def describe_linked_hits(hits: "Sequence[Hit]", folder: str) -> str:
     text = f"{format_count(len(hits) - len(without_file), 'link')} written to {folder}."
     if without_file:
         text += (
-            f" {format_count(len(without_file), 'image')} without a separate file, such as "
-            f"{without_file[0]}."
+            f" No link was written for {format_count(len(without_file), 'image')} without a "
+            f"separate file, such as {without_file[0]}."
         )
     return text
 
@@ -403,7 +430,7 @@ def describe_search_result(
             encoder=encoder,
         )
         if is_offset_too_large:
-            return [f"--offset {offset:,} leaves out all images."]
+            return [f"--offset {offset:,} omits all images of the result. Give a smaller --offset."]
         best = index.search(query, 1, encoder=encoder)
         minimum = {"probability": min_probability, "expected precision": precision}
         minima = [f"the minimum {name} {value}" for name, value in minimum.items() if value]
@@ -411,20 +438,20 @@ def describe_search_result(
             sentences.append("No image matches the filters of the query.")
         else:
             sentences.append(
-                f"No image reaches {' and '.join(minima)}; the highest probability is "
+                f"No image satisfies {' and '.join(minima)}; the highest probability is "
                 f"{best[0].probability:.3g}."
             )
     elif precision is not None and offset:
         sentences.append(
             f"The expected precision of at least {precision} applies to the list that includes "
-            f"the {format_count(offset, 'image')} left out by --offset."
+            f"the {format_count(offset, 'image')} omitted by --offset."
         )
     elif precision is not None:
         mean = sum(hit.probability for hit in hits) / len(hits)
         images = format_count(len(hits), "image")
         sentences.append(
-            f"The expected precision of {images} is {mean:.3f}, the mean probability. It is an "
-            "estimate, which is as reliable as the calibration, and no guarantee."
+            f"The expected precision of {images} is {mean:.3f}, the mean of their probabilities. "
+            "This estimate is as reliable as the calibration, and it is not a guarantee."
         )
     if calibration_provenance(index.calibration) == "no labels":
         sentences.append(f"Calibration: {index.calibration}. {NOT_VERIFIED}")
@@ -432,20 +459,29 @@ def describe_search_result(
 
 
 def print_search_hits(
-    terminal: Terminal, hits: "Sequence[Hit]", query: "Query", notes: Sequence[str]
+    terminal: Terminal,
+    hits: "Sequence[Hit]",
+    query: "Query",
+    notes: Sequence[str],
+    *,
+    is_approximate: bool,
 ) -> None:
     """Print the hits of a search, and notes on the result.
 
     Without ``--json``, the notes are a part of the result; with ``--json``, they are status lines.
+    With ``--json``, each hit of an approximate search has the field ``is_approximate``.
 
     Args:
         terminal: Object that prints results, status lines and progress.
         hits: Images, sorted by decreasing probability.
         query: Query of the search.
         notes: Sentences on the result.
+        is_approximate: Whether the index stores only a part of the probabilities, or a graph was
+            searched.
     """
     table = [format_search_hits(hits, query)] if hits else []
-    terminal.print_result([hit.as_dict() for hit in hits], "\n".join([*table, *notes]))
+    mark = {"is_approximate": True} if is_approximate else {}
+    terminal.print_result([hit.as_dict() | mark for hit in hits], "\n".join([*table, *notes]))
     if terminal.as_json:
         for note in notes:
             terminal.print_status(note)

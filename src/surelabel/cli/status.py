@@ -6,7 +6,7 @@ from itertools import islice
 import click
 
 from surelabel.cli.index import index_root_option
-from surelabel.cli.index_maintenance import describe_ann_recall
+from surelabel.cli.index_maintenance import describe_ann_recall, describe_drop_below
 from surelabel.cli.tag_shard import print_prediction_folder_status
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import escape_terminal_line
@@ -38,10 +38,12 @@ def status(terminal: Terminal, index: str, images: tuple[str, ...], root: str | 
     image_index = Index.open(index, root=root)
     index_status = image_index.status(find_images(images) if images else None)
     lines = [
-        f"{index} has {format_count(index_status.n_images, 'image')} and "
-        f"{format_count(len(image_index.names), 'label')} of recognizer {image_index.model}; "
+        f"{index} contains {format_count(index_status.n_images, 'image')} and "
+        f"{format_count(len(image_index.names), 'label')}. Recognizer: {image_index.model}; "
         f"calibration: {image_index.calibration}."
     ]
+    if image_index.drop_below is not None:
+        lines.append(describe_drop_below(image_index.drop_below, image_index.stored_share))
     if image_index.ann_recall is not None:
         lines.append(describe_ann_recall(image_index.ann_recall))
     for state in ("not_indexed", "changed", "deleted"):
@@ -61,6 +63,7 @@ def status(terminal: Terminal, index: str, images: tuple[str, ...], root: str | 
         "model": image_index.model,
         "calibration": image_index.calibration,
         "ann_recall": image_index.ann_recall,
+        "drop_below": image_index.drop_below,
     }
     terminal.print_result(asdict(index_status) | manifest, "\n".join(lines))
 
@@ -73,6 +76,6 @@ def check_status_of_predictions(images: tuple[str, ...], root: str | None) -> No
     """
     if images or root:
         raise click.UsageError(
-            "IMAGES and --root can be given for an index only; got a folder of predictions. Leave "
-            "out IMAGES and --root."
+            "IMAGES and --root can be given only for an index; got a folder of predictions. Remove "
+            "IMAGES and --root."
         )

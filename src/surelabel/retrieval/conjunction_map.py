@@ -239,8 +239,8 @@ def _check_conjunction_map_settings(**settings: tuple[int, int]) -> None:
     for name, (value, minimum) in settings.items():
         if value != int(value) or value < minimum:
             raise ConfigError(
-                f"{name} must be a whole number of at least {minimum}; got {value}. Give a larger "
-                "number."
+                f"{name} must be a whole number of at least {minimum}; got {value}. Round or "
+                "increase this number."
             )
 
 

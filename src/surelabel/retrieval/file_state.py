@@ -97,13 +97,14 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
     paths = absolute_file_state_paths(paths)
     if invalid_paths := [path for path in paths if not is_valid_file_state_path(path)]:
         raise InputError(
-            f"Paths must be valid Unicode to be stored; got {invalid_paths[0]!r}. Rename that file."
+            f"Image paths must be valid Unicode; got {invalid_paths[0]!r}. Rename this file."
         )
     column = pa.array(paths, pa.string())
     if len(column.unique()) < len(column):
         duplicate = next(path for path, count in Counter(paths).items() if count > 1)
         raise InputError(
-            f"Each image must occur only once; got {duplicate!r} twice. Remove one of the paths."
+            f"Image paths must be distinct; got {duplicate!r} more than once. Remove the "
+            "repeated paths."
         )
     rows = _read_files(paths)
     if hashes is not None:
@@ -160,7 +161,9 @@ def describe_file_state_change(
     current = read_file_state(path)
     if current is None:
         return "the file can no longer be read"
-    return None if current.hash == recorded.hash else "the content changed after the prediction"
+    return (
+        None if current.hash == recorded.hash else "the file content changed after the prediction"
+    )
 
 
 class _FileRow(NamedTuple):

@@ -170,7 +170,7 @@ class _FormulaCompiler:
         if isinstance(formula, LabelLiteral):
             return _Literal(*formula)
         if isinstance(formula, FilterLiteral):
-            raise TypeError("a filter has no probability; restrict the formula first")
+            raise TypeError("a filter has no probability; call restrict_filters first")
         if isinstance(formula, Disjunction):
             return _Complement(self.add_formula(negate_formula(formula)))
         factors = independent_factors(formula)

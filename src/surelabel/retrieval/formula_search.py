@@ -145,7 +145,7 @@ def lowest_logit_at_floor(floor: float) -> float:
     return logit - 1e-5 * (1 + abs(logit))
 
 
-def floor_of_alternatives(formula: Disjunction, floor: float) -> float:
+def term_floor_of_disjunction(formula: Disjunction, floor: float) -> float:
     """Return a log probability that a term reaches if the disjunction reaches ``floor``.
 
     If a disjunction of m terms reaches the probability P, at least one term reaches P / m. If the
@@ -245,7 +245,7 @@ class _FormulaSearch:
         if isinstance(formula, Conjunction):
             options = [self._listed_parts(term, floor) for term in formula.terms]
         else:
-            shared_floor = floor_of_alternatives(formula, floor)
+            shared_floor = term_floor_of_disjunction(formula, floor)
             alternatives = [self._listed_parts(term, shared_floor) for term in formula.terms]
             options = [_concatenate_parts(alternatives), self._equal_parts(formula, floor)]
         return min((parts for parts in options if parts is not None), key=_count_rows, default=None)
@@ -288,14 +288,14 @@ class _FormulaSearch:
     def _clear_below_floor(self, formula: Formula, floor: float, rows: slice, out: RowMask) -> None:
         """Clear the mask of rows that violate a necessary condition of a floor."""
         if isinstance(formula, LabelLiteral):
-            self.table.reaches(*formula, lowest_logit_at_floor(floor), rows, out)
+            self.table.clear_below_threshold(*formula, lowest_logit_at_floor(floor), rows, out)
             return
         assert not isinstance(formula, FilterLiteral)
         if isinstance(formula, Conjunction):
             for term in self._selective_terms(formula, floor, rows):
                 self._clear_below_floor(term, floor, rows, out)
             return
-        floor = floor_of_alternatives(formula, floor)
+        floor = term_floor_of_disjunction(formula, floor)
         reaches_floor = np.zeros(len(out), bool)
         for term in formula.terms:
             is_alternative = np.ones(len(out), bool)

@@ -33,7 +33,7 @@ def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
         target.mkdir(parents=True, exist_ok=True)
         if any(target.iterdir()):
             raise DataError(
-                f"The folder of links must be new or empty; {folder} contains files. Choose "
+                f"The folder of links must be new or empty; {folder} is not empty. Choose "
                 "another folder."
             )
         for rank, hit in enumerate(hits, start=1):
@@ -45,8 +45,8 @@ def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
             os.symlink(hit.path, target / name)
     except OSError as error:
         raise DataError(
-            f"{folder} must be on a file system with symbolic links, and must be writable; got "
-            f"{error.strerror}. Choose another folder."
+            f"Links cannot be written to {folder}: {error.strerror}. Choose a writable folder on a "
+            "file system that supports symbolic links."
         ) from error
     return without_file
 

@@ -1,6 +1,6 @@
 """Define the results of a search: an image, and a list of images that is shown as a table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,11 @@ class Hit:
         probability: Probability that the image matches the query. The terms are treated as
             independent given the image.
         terms: Probability that each label of the query, wanted or unwanted, is positive in the
-            image, by label name. Also the probability that the image matches each sentence, by
-        the text of the sentence in the query language.
-            uncertainties: Variance of the score of each sentence, by its text in the query
-            language. A lower variance means a more reliable probability. If the method of the
-            index does not estimate variances, the mapping is empty.
+            image, by label name. Also the probability that the image matches each sentence, by the
+            text of the sentence in the query language.
+        uncertainties: Variance of the score of each sentence, by its text in the query language. A
+            lower variance means a more reliable probability. If the method of the index does not
+            estimate variances, the mapping is empty.
         similarity: Cosine of the image and the example of ``like:``, in [-1, 1]. If the query has
             no example, the value is None.
     """
@@ -59,6 +59,8 @@ class HitList(list[Hit]):
 
     Attributes:
         query: Query of the search. If None, only the probability of the images is shown.
+        rows: Row number of each image in the searched indexes, counted with the rows of removed
+            images. If the images are not the result of a search, the list is empty.
 
     Example:
         >>> hits = [Hit("a.jpg", 0.72, {"fork": 0.9, "knife": 0.2})]
@@ -68,9 +70,11 @@ class HitList(list[Hit]):
           a.jpg  0.72         0.9   0.8
     """
 
-    def __init__(self, hits: Iterable[Hit] = (), query: Query | None = None) -> None:
+    def __init__(
+        self, hits: Iterable[Hit] = (), query: Query | None = None, rows: Sequence[int] = ()
+    ) -> None:
         super().__init__(hits)
-        self.query = query
+        self.query, self.rows = query, list(rows)
 
     def __repr__(self) -> str:
         """Return the query, and the first images with the probability of each term."""

@@ -52,8 +52,9 @@ def build_index_graphs(
     n_images = sum(map(len, manifest.shards))
     if n_images <= EXACT_ROWS:
         raise InputError(
-            f"An approximate search (--ann) is for more than {EXACT_ROWS:,} images; {folder} has "
-            f"{n_images:,}, which like: searches exactly. Leave out --ann."
+            "An index for approximate search (--ann) must contain more than "
+            f"{EXACT_ROWS:,} images; {folder} contains {n_images:,}. Leave out --ann; the search "
+            "in a smaller index is exact."
         )
     is_valid = [
         shard.hnsw_graph is not None and not shard.hnsw_graph.is_damaged()

@@ -87,10 +87,12 @@ class HnswGraph:
             DataError: If the file is damaged, or was written by another version of usearch.
         """
         if self._has_other_size():  # reading a mapping beyond the end of its file would crash
-            raise self._damage_error("the size does not match")
+            raise self._damage_error("the file size does not match index.json")
         graph = self._opened
         if graph.ndim != len(vector):
-            raise self._damage_error(f"the vectors must have {len(vector)} values")
+            raise self._damage_error(
+                f"the vectors must have {len(vector)} values, got {graph.ndim}"
+            )
         count = min(count, self.n_rows)
         graph.expansion_search = max(_EXPANSION, count)
         matches = graph.search(_vectors_with_8_bits(vector[None])[0], count)
@@ -109,9 +111,11 @@ class HnswGraph:
         try:
             graph = Index.restore(str(self.file), view=True)
         except (RuntimeError, ValueError, KeyError) as error:
-            raise self._damage_error("this version of usearch cannot read it") from error
+            raise self._damage_error(
+                "the installed version of usearch cannot read the file"
+            ) from error
         if graph is None or len(graph) > self.n_rows:
-            raise self._damage_error(f"expected at most {self.n_rows} vectors")
+            raise self._damage_error(f"the graph must have at most {self.n_rows} vectors")
         return graph
 
     def _has_other_size(self) -> bool:

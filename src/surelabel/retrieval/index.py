@@ -54,11 +54,16 @@ from surelabel.retrieval.ingestion import (
 )
 from surelabel.retrieval.query import Query, parse
 from surelabel.retrieval.query_encoding import QueryEncoder
+from surelabel.retrieval.search_approximation import (
+    SearchApproximation,
+    approximation_of_search,
+)
 from surelabel.retrieval.search_limits import SearchLimits
 from surelabel.retrieval.shard_layout import INDEX_VERSION
 from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shard_search import SearchStep
 from surelabel.retrieval.shards import Shard
+from surelabel.retrieval.sparse_labels import check_drop_below
 from surelabel.summaries import Summary
 
 
@@ -122,8 +127,8 @@ class Index:
         with lock_index(index.folder):
             if must_be_new and (index.folder / "index.json").exists():
                 raise DataError(
-                    f"{folder} must not contain an index; another process created one. Run the "
-                    "command again to add these images."
+                    f"Another process created an index in {folder} at the same time. Run the "
+                    "command again to add the images to this index."
                 )
             index._write([], new_rows, skipped)
         return index
@@ -162,6 +167,11 @@ class Index:
         return list(self._manifest.names)
 
     @property
+    def revision(self) -> str:
+        """Return the identifier of the opened revision; each change of the index replaces it."""
+        return self._manifest.revision
+
+    @property
     def model(self) -> str:
         """Return the fingerprint of the recognizer that predicted the log-odds."""
         return self._manifest.model
@@ -192,6 +202,8 @@ class Index:
             manifest.calibration,
             len(self),
             sum(shard.n_rows for shard in manifest.shards),
+            self.drop_below,
+            self.ann_recall,
         )
 
     @property
@@ -266,9 +278,13 @@ class Index:
     ) -> HitList:
         """Search the images that match a query with the highest probability, with an exact result.
 
-        With ``precision``, the result is the longest list whose mean probability is at least this
-        value. The mean probability is the expected precision of the list. This estimate is not a
-        guarantee, and is only as reliable as the calibration.
+        If the index is in sparse form, or has graphs, the result can be approximate, which
+        `approximation` states for a query.
+
+        With ``precision``, the result ends at the last rank at which the mean probability of all
+        images up to this rank is at least this value. The mean includes the images before
+        ``offset``, and ``k`` and ``min_probability`` also apply. The mean is the expected precision
+        of the list. This estimate is not a guarantee, and is only as reliable as the calibration.
 
         Args:
             query: Query such as ``"fork & (apple | pear) & !knife"``; see `parse`.
@@ -342,8 +358,8 @@ class Index:
         query = parse(query) if isinstance(query, str) else query
         if query.like is not None:
             raise InputError(
-                f"A query for probabilities must not contain like:; got {query.like}. Use search, "
-                "or remove like:."
+                "A query for probabilities must not contain a like: term; got "
+                f"{query.like}. Use Index.search, or remove the like: term."
             )
         return self.searcher.probabilities(query, score_sentences_of_query(query, encoder))
 
@@ -427,20 +443,45 @@ class Index:
             else:
                 self._write(self._manifest.shards, None, self._skipped())
 
-    def compact(self) -> None:
+    def compact(self, *, drop_below: float | None = None) -> None:
         """Write the index again as one shard without removed images, in the current version.
+
+        With ``drop_below``, the index is written in *sparse form*, which takes less space. For each
+        label, only probabilities of at least ``drop_below`` are stored. All smaller probabilities
+        of the label are replaced by their mean, so results of searches are approximate. Raw scores
+        are not stored. Images that are added later are stored exactly until the next call.
 
         The disk needs space for the old and the new index. Searches during the compaction, and
         searches of processes that opened the index before, use the old files. If the process is
         killed, the index is unchanged or complete.
 
+        Args:
+            drop_below: Lowest probability that is stored, in (0, 0.5]. If None, an index in sparse
+                form without later images stays in this form, and all probabilities of another
+                index are stored.
+
         Raises:
+            InputError: If ``drop_below`` is outside (0, 0.5], or below that of an earlier call.
             DataError: If another process changed or is changing the index, or the index is damaged
                 or cannot be written.
         """
+        if drop_below is not None:
+            check_drop_below(drop_below)
+            drop_below = float(drop_below)
+            if self.drop_below is not None and drop_below < self.drop_below:
+                raise InputError(
+                    f"drop_below must be at least that of the index, {self.drop_below:g}, because "
+                    f"smaller probabilities are not stored; got {drop_below:g}. Compute the "
+                    "probabilities again (`surelabel index INDEX --rescore`), or build the index "
+                    "again (`surelabel index`)."
+                )
         with self._locked():
             self._manifest = write_compacted_index(
-                self.folder, self._manifest, self._root, self._skipped()
+                self.folder,
+                self._manifest,
+                self._root,
+                self._skipped(),
+                drop_below=drop_below,
             )
             self._root = IndexRoot.at(self._root.current)
 
@@ -520,6 +561,49 @@ class Index:
             return None
         return float(np.average([r for r, _ in recalls], weights=[n for _, n in recalls]))
 
+    @property
+    def drop_below(self) -> float | None:
+        """Return the probability below which values were replaced by their mean, or None.
+
+        It is the largest ``drop_below`` of `compact` that affects images of the index. Searches of
+        labels are approximate, unless the value is None.
+        """
+        shards = [shard for shard in self._manifest.shards if len(shard)]
+        limits = [shard.drop_below for shard in shards if shard.drop_below is not None]
+        return max(limits, default=None)
+
+    @property
+    def n_bytes(self) -> int:
+        """Return the size of the files of all shards in bytes."""
+        return sum(sum(shard.files.values()) for shard in self._manifest.shards)
+
+    @property
+    def stored_share(self) -> float | None:
+        """Return the share of the log-odds that are stored, in [0, 1], or None without images.
+
+        The share is below 1 if a part of the index is in sparse form; see `compact`.
+        """
+        n_labels, shards = len(self._manifest.names), self._manifest.shards
+        n_stored, n_values = 0, sum(shard.n_rows for shard in shards) * n_labels
+        for shard in shards:
+            counts = shard.layout.sparse_counts
+            n_stored += shard.n_rows * n_labels if counts is None else sum(counts)
+        return n_stored / n_values if n_values else None
+
+    def approximation(self, query: str | Query) -> SearchApproximation:
+        """Return the approximations of the index that affect a query.
+
+        Args:
+            query: Query; see `parse`.
+
+        Raises:
+            InputError: If the query violates the grammar of `parse`.
+        """
+        query = parse(query) if isinstance(query, str) else query
+        reads_graphs = query.like is not None and self.searcher.reads_graphs(query.like.count)
+        recall = self.ann_recall if reads_graphs else None
+        return approximation_of_search(query, self.drop_below, recall)
+
     def changed_paths(self) -> list[str]:
         """Return the paths of indexed images whose file changed after the prediction."""
         return list(self.status().changed)
@@ -546,6 +630,8 @@ class Index:
             "calibration": self.calibration,
             "model": self.model,
         }
+        if self.drop_below is not None:
+            properties["approximate"] = f"no probabilities below {self.drop_below:g} are stored"
         return Summary("Index", properties)
 
     def _skipped(self) -> dict[str, str]:
@@ -578,7 +664,7 @@ class Index:
         with lock_index(self.folder):
             if load_index_manifest(self.folder).revision != self._manifest.revision:
                 raise DataError(
-                    f"{self.folder} was changed by another process after it was opened. Open the "
+                    f"Another process changed {self.folder} after the index was opened. Open the "
                     "index again and repeat the change."
                 )
             yield

@@ -32,8 +32,8 @@ def lock_index(folder: Path) -> Iterator[None]:
             lock_open_file(file.fileno())
         except (BlockingIOError, PermissionError) as error:
             raise DataError(
-                f"Another process is writing {folder}. Run the command again when that process has "
-                f"finished."
+                f"Another process is writing to {folder}. Run the command again when that process "
+                "has finished."
             ) from error
         except OSError as error:
             raise DataError(

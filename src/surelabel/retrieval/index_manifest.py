@@ -22,7 +22,7 @@ from surelabel.retrieval.shards import Shard
 
 _BUILD_AGAIN = "Restore the file, or build the index again (`surelabel index`)."
 _INDEX_FILE_NAME = re.compile(
-    r"\.?(?:(?:rows|high|low|first|last|steps|logits|scores|order|checksums|features|ann)"
+    r"\.?(?:(?:rows|high|low|first|last|steps|sparse|logits|scores|order|checksums|features|ann)"
     r"-(\d{3,})\.(?:parquet|npy|usearch)|index\.json)"
     r"(?:\.(?:\d+|[0-9a-f]{8})\.new|\.lock)?|" + re.escape(LOCK_FILE)
 )
@@ -141,18 +141,18 @@ def load_index_manifest(folder: Path) -> IndexManifest:
     try:
         if not file.is_file():
             raise DataError(
-                f"{folder} must be an index, a folder with an index.json; index.json was not "
-                "found. Check the path, or build the index with `surelabel index`."
+                f"{folder} must be the folder of an index; it does not contain index.json. Check "
+                "the path, or build the index with `surelabel index`."
             )
         fields = read_json(file, remedy=_BUILD_AGAIN)
         if fields["version"] > INDEX_VERSION:
             raise DataError(
-                f"{file} has version {fields['version']}; this package reads versions up to "
-                f"{INDEX_VERSION}. Install a newer surelabel."
+                f"{file} must have a format version up to {INDEX_VERSION}; got version "
+                f"{fields['version']}. Install a newer version of surelabel."
             )
         manifest = _parse_index_manifest(folder, fields)
         if manifest.version > 1 and fields.pop("checksum") != _index_manifest_checksum(fields):
-            raise ValueError("its checksum does not match")
+            raise ValueError("the checksum does not match")
         return manifest
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror}. {CHECK_PATH}") from error
@@ -211,8 +211,8 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
         raise ValueError("shards must be a list")
     if version > 1 and any(map(_is_entry_of_unreleased_version, entries)):
         raise DataError(
-            f"{folder} must be an index of a released version of surelabel; got an unreleased "
-            "version. Delete the folder, and build the index again (`surelabel index`)."
+            f"{folder} must be an index of a released version of surelabel; an unreleased version "
+            "wrote this index. Delete the folder, and build the index again (`surelabel index`)."
         )
     shards = tuple(Shard.from_entry(folder, entry, version) for entry in entries)
     columns = [
@@ -220,6 +220,12 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
     ]
     if max(columns, default=-1) >= len(names):
         raise ValueError(f"columns of shards must be below {len(names)}")
+    if any(
+        len(counts) != len(names)
+        for shard in shards
+        if (counts := shard.layout.sparse_counts) is not None
+    ):
+        raise ValueError(f"sparse_counts must have one number for each of {len(names)} labels")
     if len({shard.number for shard in shards}) < len(shards):
         raise ValueError("a shard is listed twice")
     model, calibration, revision = strings
@@ -251,10 +257,10 @@ def _parse_recognizer_in_index_manifest(value: Any, *, n_labels: int) -> IndexRe
     if len(labels) != n_labels:
         raise ValueError(f"recognizer must have {format_count(n_labels, 'label')}")
     if not isinstance(calibration, dict | None):
-        raise ValueError("calibration of the recognizer must be an object")
+        raise ValueError("calibration of the recognizer must be an object or null")
     encoder, scores = value.get("encoder"), value.get("scores")
     if not isinstance(encoder, str | None) or not isinstance(scores, str | None):
-        raise ValueError("encoder and scores of the recognizer must be strings")
+        raise ValueError("encoder and scores of the recognizer must be strings or null")
     return IndexRecognizer(model, tuple(labels), calibration, encoder, scores)
 
 
@@ -283,7 +289,7 @@ def check_index_manifest_folder(folder: Path) -> None:
         other_files = [folder]
     if other_files:
         raise DataError(
-            f"The folder of a new index must be new, empty or an older index; got "
+            "The folder of a new index must be new or empty, or contain only an older index; got "
             f"{other_files[0]}. Choose another folder."
         )
 

@@ -93,10 +93,18 @@ def _calibrated_blocks(
 ) -> Iterator[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]:
     """Yield new log-odds and the stored raw scores of blocks of active rows, both ``(b, c)``."""
     if scoring.calibrate is None or shard.layout.unscored_columns:
-        what = "no image vectors" if scoring.calibrate is None else "no raw scores of some labels"
+        required = "image vectors"
+        if scoring.calibrate is not None:
+            required += " or raw scores of all labels"
+        if shard.drop_below is not None:
+            raise InputError(
+                f"New log-odds can be computed only from {required}; {shard.folder} was written in "
+                f"sparse form (--drop-below {shard.drop_below:g}), which stores no raw scores. "
+                "Build the index again (`surelabel index`)."
+            )
         raise InputError(
-            f"Log-odds are computed from image vectors or raw scores; {shard.folder} has {what}. "
-            "Build the index again (`surelabel index`)."
+            f"New log-odds can be computed only from {required}; {shard.folder} does not contain "
+            f"{required}. Build the index again (`surelabel index`)."
         )
     rows = shard.active_rows()
     lines = mapped_zeros((rows.n_labels, len(rows)), np.float32, folder=shard.folder)

@@ -110,7 +110,7 @@ def root_of_index_version_1(folder: str | Path, shards: Iterable[Shard]) -> str:
 
 def _is_absolute_path_in_index(path: str) -> bool:
     is_absolute = path.startswith("/") if os.sep == "/" else os.path.isabs(path)  # 4 times as fast
-    return is_absolute or is_object_url(path)
+    return is_absolute or (":" in path and is_object_url(path))
 
 
 def _path_relative_to_index_root(path: str, root: str) -> str | None:

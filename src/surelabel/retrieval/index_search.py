@@ -13,14 +13,15 @@ from surelabel.retrieval.file_state import is_valid_file_state_path
 from surelabel.retrieval.formula_probability import LogProbability
 from surelabel.retrieval.formula_search import RankedRows, merge_ranked_rows
 from surelabel.retrieval.hits import Hit, HitList
-from surelabel.retrieval.image_overlap import PathHashes, hash_paths_of_index
 from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.label_table import RowNumbers
 from surelabel.retrieval.nearest_rows import (
     NearestRows,
+    graph_for_search,
     nearest_rows_of_shards,
     select_nearest_rows,
 )
+from surelabel.retrieval.path_overlap import PathHashes, hash_paths_of_index
 from surelabel.retrieval.query import Query
 from surelabel.retrieval.query_encoding import QueryEncoder, SentenceScoring
 from surelabel.retrieval.query_resolution import resolve_query
@@ -42,6 +43,8 @@ class IndexDescription:
         calibration: Description of the calibration of the log-odds.
         n_images: Number of images.
         n_rows: Number of rows, including those of removed images.
+        drop_below: Value of ``Index.drop_below``.
+        ann_recall: Value of ``Index.ann_recall``.
     """
 
     folder: str
@@ -50,6 +53,8 @@ class IndexDescription:
     calibration: str
     n_images: int
     n_rows: int
+    drop_below: float | None = None
+    ann_recall: float | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,10 @@ class IndexSearcher:
     def nearest_rows(self, vector: npt.NDArray[np.floating], count: int) -> NearestRows:
         """Return the rows that are most similar to an example; see `nearest_rows_of_shards`."""
         return nearest_rows_of_shards(self.shards, vector, count)
+
+    def reads_graphs(self, count: int) -> bool:
+        """Return whether `nearest_rows` reads a graph, so that its result is approximate."""
+        return any(graph_for_search(shard, count) is not None for shard in self.shards)
 
     def _shard_query(self, query: Query, scoring: SentenceScoring | None) -> ShardQuery:
         resolved = resolve_query(query, self.names)
@@ -227,7 +236,8 @@ def search_merged_indexes(
         starts, arguments, call("hits", arguments), strict=False
     ):
         hits |= zip((rows + start).tolist(), index_hits, strict=True)
-    result = HitList([hits[row] for row in best.rows.tolist()], query)
+    rows = best.rows.tolist()
+    result = HitList([hits[row] for row in rows], query, rows)
     if len(row_counts) > 1:
         check_merged_hit_paths([hit.path for hit in result])
     return result
@@ -323,7 +333,8 @@ def check_merged_indexes(descriptions: Sequence[IndexDescription]) -> None:
     for index in descriptions:
         if folders.count(index.folder) > 1:
             raise InputError(
-                f"Each index must be given once; got {index.folder} twice. Remove the repetition."
+                f"Each index must be given only once; got {index.folder} more than once. Remove "
+                "the repetition."
             )
         differences = {
             "label list": index.names != first.names,
@@ -333,9 +344,9 @@ def check_merged_indexes(descriptions: Sequence[IndexDescription]) -> None:
         for what, differs in differences.items():
             if differs:
                 raise InputError(
-                    f"Indexes that are searched together must have the same {what}; that of "
-                    f"{index.folder} differs from that of {first.folder}. Build {index.folder} "
-                    "again with the same recognizer, or search it alone."
+                    f"Indexes that are searched together must have the same {what}; "
+                    f"{first.folder} and {index.folder} differ. Build {index.folder} again with "
+                    "the same recognizer, or search each index alone."
                 )
 
 
@@ -349,8 +360,8 @@ def check_merged_hit_paths(paths: Sequence[str]) -> None:
     for path in paths:
         if path in seen:
             raise DataError(
-                f"Each image must be in only one of the indexes; {path} is in two. Remove the "
-                "image from one index."
+                f"Each image must be in only one of the indexes; {path} is in two indexes. "
+                "Remove the image from one index."
             )
         seen.add(path)
 

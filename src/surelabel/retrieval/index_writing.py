@@ -50,17 +50,25 @@ def write_index_update(
 
 
 def write_compacted_index(
-    folder: Path, manifest: IndexManifest, root: IndexRoot, skipped: dict[str, str]
+    folder: Path,
+    manifest: IndexManifest,
+    root: IndexRoot,
+    skipped: dict[str, str],
+    *,
+    drop_below: float | None = None,
 ) -> IndexManifest:
     """Write all rows that were not removed as one shard, then ``index.json``.
 
-    If the index has one shard without removed rows, only ``index.json`` is written.
+    If the index has one shard in the requested form without removed rows, only ``index.json`` is
+    written.
 
     Args:
         folder: Folder of the index, which is locked.
         manifest: Manifest before the compaction.
         root: Root folder of the stored paths; the new manifest stores its current path.
         skipped: Reason for each image that could not be read, by absolute path.
+        drop_below: Lowest probability whose log-odds are stored, for a sparse form. If None, the
+            shard is in sparse form only if all shards are.
 
     Returns:
         The new manifest, which is on disk.
@@ -71,13 +79,19 @@ def write_compacted_index(
     shards, unchanged = [shard for shard in manifest.shards if len(shard)], list[Shard]()
     if manifest.version != INDEX_VERSION:
         batches = merge_shards_of_version_1(shards, None, root)
-    elif len(shards) == 1 and not shards[0].removed:
+    elif len(shards) == 1 and not shards[0].removed and _has_form(shards[0], drop_below):
         unchanged, batches = shards, []
     else:
         batches = [shard.active_rows() for shard in shards]
+    groups = [batches] if batches else []
     return _write_shards_and_manifest(
-        folder, manifest, root, unchanged, [batches] if batches else [], skipped
+        folder, manifest, root, unchanged, groups, skipped, drop_below=drop_below
     )
+
+
+def _has_form(shard: Shard, drop_below: float | None) -> bool:
+    """Return whether a compaction leaves the log-odds of a shard without removed rows unchanged."""
+    return drop_below is None or (shard.layout.is_sparse and shard.drop_below == drop_below)
 
 
 def write_rescored_index(
@@ -113,12 +127,14 @@ def _write_shards_and_manifest(
     unchanged: Sequence[Shard],
     groups: Iterable[Sequence[ShardRows]],
     skipped: dict[str, str],
+    *,
+    drop_below: float | None = None,
 ) -> IndexManifest:
     """Write each group of rows as one shard, then ``index.json`` with all shards."""
     shards = list(unchanged)
     for batches in groups:
         number = next_shard_number_in_index_manifest(folder)
-        shards.append(write_shard(folder, number, batches))
+        shards.append(write_shard(folder, number, batches, drop_below=drop_below))
     for shard in shards:
         shard.mapped_files.check(len(manifest.names))
     new_root = IndexRoot.at(root.current)

@@ -74,9 +74,9 @@ def check_values_for_ingestion(
     if not is_valid.all():
         row, column = np.argwhere(~is_valid)[0]
         raise InputError(
-            f"Log-odds must be in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}] and scores finite; "
-            f"{paths[row]!r} has log-odds {logits[row, column]} and score "
-            f"{scores[row, column]} for {names[column]!r}. Predict the image again."
+            f"Log-odds must be in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}] and scores must be finite; "
+            f"{paths[row]!r} has log-odds {logits[row, column]} and score {scores[row, column]} "
+            f"for label {names[column]!r}. Predict this image again, or leave out the image."
         )
 
 
@@ -120,9 +120,9 @@ def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predicti
     """
     other = empty_manifest_for_ingestion(predictions, "")
     pairs = {
-        "model": (manifest.model, other.model),
+        "model fingerprint": (manifest.model, other.model),
         "calibration": (manifest.calibration, other.calibration),
-        "names": (manifest.names, other.names),
+        "label list": (manifest.names, other.names),
     }
     if manifest.shards and len(predictions):
         features = predictions.features
@@ -131,10 +131,10 @@ def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predicti
     for quantity, (expected, actual) in pairs.items():
         if expected != actual:
             raise InputError(
-                f"All predictions of an index must come from one recognizer. The index "
-                f"has {quantity} {_abbreviate_ingestion_value(expected)}; got "
-                f"{_abbreviate_ingestion_value(actual)}. Predict with the same recognizer, or "
-                f"build the index again (`surelabel index`)."
+                f"Predictions must have the {quantity} of the index, "
+                f"{_abbreviate_ingestion_value(expected)}; got "
+                f"{_abbreviate_ingestion_value(actual)}. Predict with the recognizer of the index, "
+                "or build the index again (`surelabel index`)."
             )
 
 

@@ -70,7 +70,7 @@ def describe_step_table_damage(steps: StepTable, lowest_score: np.float32) -> st
     Example:
         >>> steps = StepTable(np.array([0, 1], np.float32), np.array([-2, 3], np.float32))
         >>> describe_step_table_damage(steps, np.float32(-1))
-        'the first step must be at most the lowest raw score, -1; got 0'
+        'the score of the first step must be at most the lowest raw score, -1; got 0'
     """
     for name, values in (("scores", steps.scores), ("log-odds", steps.logits)):
         if not np.isfinite(values).all():
@@ -79,7 +79,7 @@ def describe_step_table_damage(steps: StepTable, lowest_score: np.float32) -> st
             return f"the {name} of a step table must be increasing"
     if steps.scores[0] > lowest_score:
         return (
-            f"the first step must be at most the lowest raw score, {lowest_score:g}; "
+            f"the score of the first step must be at most the lowest raw score, {lowest_score:g}; "
             f"got {steps.scores[0]:g}"
         )
     return None

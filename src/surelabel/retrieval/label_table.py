@@ -33,7 +33,7 @@ class IndexLabelTable(Protocol):
     def tie_values(self, column: int, rows: RowNumbers | slice) -> LogitArray:
         """Return the values that sort rows of equal log-odds: raw scores, or log-odds."""
 
-    def reaches(
+    def clear_below_threshold(
         self, column: int, sign: int, lowest_logit: float, rows: slice, out: RowMask
     ) -> None:
         """Clear the mask of rows whose signed log-odds are below a threshold.
@@ -90,7 +90,7 @@ class FloatLabelTable:
         """Return the raw scores of some rows of a label."""
         return self.scores[column, rows]
 
-    def reaches(
+    def clear_below_threshold(
         self, column: int, sign: int, lowest_logit: float, rows: slice, out: RowMask
     ) -> None:
         """Clear the mask of rows whose signed log-odds are below a threshold."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from surelabel.retrieval.hits import HitList
-from surelabel.retrieval.image_overlap import check_no_image_is_in_two_indexes
 from surelabel.retrieval.index_search import (
     CallSearchers,
     IndexDescription,
@@ -11,8 +10,13 @@ from surelabel.retrieval.index_search import (
     plan_merged_search,
     search_merged_indexes,
 )
+from surelabel.retrieval.path_overlap import check_no_image_is_in_two_indexes
 from surelabel.retrieval.query import Query, parse
 from surelabel.retrieval.query_encoding import QueryEncoder
+from surelabel.retrieval.search_approximation import (
+    SearchApproximation,
+    approximation_of_search,
+)
 from surelabel.retrieval.search_limits import SearchLimits
 from surelabel.retrieval.shard_search import SearchStep
 
@@ -51,6 +55,26 @@ class MergedIndex:
     def calibration(self) -> str:
         """Return the description of the calibration of the log-odds."""
         return self._describe()[0].calibration
+
+    def approximation(self, query: str | Query) -> SearchApproximation:
+        """Return the approximations of the indexes that affect a query.
+
+        Args:
+            query: Query; see ``Index.search``.
+
+        Returns:
+            The largest ``drop_below`` and the lowest recall of the indexes.
+        """
+        query = parse(query) if isinstance(query, str) else query
+        descriptions, reads_graphs = self._describe(), [False]
+        if query.like is not None:
+            reads_graphs = self._call("reads_graphs", [(query.like.count,)] * len(descriptions))
+        limits = [index.drop_below for index in descriptions if index.drop_below is not None]
+        pairs = zip(descriptions, reads_graphs, strict=False)
+        recalls = [
+            index.ann_recall for index, reads in pairs if reads and index.ann_recall is not None
+        ]
+        return approximation_of_search(query, max(limits, default=None), min(recalls, default=None))
 
     def search(
         self,

@@ -301,7 +301,7 @@ def _select_duplicate_limit(
     """
     if min_cosine is not None and false_positive_rate is not None:
         raise InputError(
-            "Only one of min_cosine and false_positive_rate can be given; got both. Remove one."
+            "Only min_cosine or false_positive_rate can be given; got both. Remove one of them."
         )
     if min_cosine is not None and not 0 < min_cosine <= 1:  # comparisons with NaN are False
         raise InputError(
@@ -310,7 +310,7 @@ def _select_duplicate_limit(
         )
     if false_positive_rate is not None and not 0 < false_positive_rate < 1:
         raise InputError(
-            f"false_positive_rate must be between 0 and 1; got {false_positive_rate}. Give a rate "
+            f"false_positive_rate must be in (0, 1); got {false_positive_rate}. Give a rate "
             f"such as {DEFAULT_FALSE_POSITIVE_RATE:g}."
         )
     fingerprint = None if index.recognizer is None else index.recognizer.encoder
@@ -330,7 +330,7 @@ def _select_duplicate_limit(
             return measured.encoder, limit
     lowest = measured.limits[-1].target_rate
     raise InputError(
-        f"false_positive_rate must be at least {lowest:g}, the lowest rate measured for "
+        f"false_positive_rate must be at least {lowest:g}, the lowest available rate for "
         f"{measured.encoder}; got {rate:g}. Give a higher rate, or a cosine limit as min_cosine."
     )
 
@@ -364,8 +364,8 @@ def _squared_norms_of_index(index: Index) -> npt.NDArray[np.float64]:
     if len(invalid_rows):
         path = index.paths_of_rows(invalid_rows[:1].tolist())[0]
         raise DataError(
-            f"Image vectors must be finite; the vector of {path} is not. Remove the image from "
-            f"{index.folder} and add it again with `surelabel index`."
+            f"Image vectors must be finite; the vector of {path} is not finite. Remove the image "
+            f"from {index.folder} and add the image again with `surelabel index`."
         )
     return squared_norms
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
-from surelabel.retrieval.hnsw_graph import MAX_NEIGHBOURS, is_usearch_installed
+from surelabel.retrieval.hnsw_graph import MAX_NEIGHBOURS, HnswGraph, is_usearch_installed
 from surelabel.retrieval.label_table import RowNumbers
 from surelabel.retrieval.shards import Shard
 
@@ -45,8 +45,8 @@ def feature_blocks_for_search(shard: Shard) -> Iterator[npt.NDArray[np.float16]]
     """
     if shard.feature_width is None and len(shard):
         raise InputError(
-            f"Sentences and like: need image vectors; {shard.folder} has none. Build the index "
-            "again from images (`surelabel index`)."
+            f"Sentences and like: terms need image vectors; {shard.folder} contains none. Build "
+            "the index again from images (`surelabel index`)."
         )
     for vectors in shard.active_feature_blocks():
         _check_vectors_are_finite(shard, vectors)
@@ -116,18 +116,34 @@ def _blocks_of_near_rows(
     All rows are read if the shard has no graph for approximate search, if usearch is not installed,
     or if many rows are needed.
     """
-    n_neighbours = 2 * count + len(shard.removed)
-    graph = shard.hnsw_graph if is_usearch_installed() else None
-    if graph is None or n_neighbours > min(MAX_NEIGHBOURS, shard.n_rows):
+    graph = graph_for_search(shard, count)
+    if graph is None:
         yield from row_blocks_for_search(shard)
         return
-    rows = graph.nearest_rows(direction, n_neighbours)
+    rows = graph.nearest_rows(direction, _n_neighbours(shard, count))
     if shard.is_active is not None:
         rows = rows[shard.is_active[rows]]
     shard.mapped_files.check_not_truncated()
     vectors = shard.mapped_files.arrays["features"][rows]
     _check_vectors_are_finite(shard, vectors)
     yield rows, vectors
+
+
+def graph_for_search(shard: Shard, count: int) -> HnswGraph | None:
+    """Return the graph that a search for some nearest rows reads, or None if it reads all rows.
+
+    Args:
+        shard: Shard of an index.
+        count: Number of nearest rows, >= 1.
+    """
+    if _n_neighbours(shard, count) > min(MAX_NEIGHBOURS, shard.n_rows):
+        return None
+    return shard.hnsw_graph if is_usearch_installed() else None
+
+
+def _n_neighbours(shard: Shard, count: int) -> int:
+    """Return the number of rows that a graph must return."""
+    return 2 * count + len(shard.removed)
 
 
 def select_nearest_rows(

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ CACHED_PATTERNS = 8  # patterns whose masks stay in memory, with one bit per row
 class PathMasks:
     """Masks of the patterns that were searched last in an opened shard, whose files do not change.
 
+    Several threads can compute masks at the same time.
+
     Attributes:
         paths: Stored paths of the shard.
     """
@@ -26,6 +29,7 @@ class PathMasks:
     _masks: OrderedDict[tuple[str, str], npt.NDArray[np.uint8]] = field(
         default_factory=OrderedDict, repr=False
     )
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def of_pattern(self, pattern: str, removed_prefix: str = "") -> RowMask:
         """Return a mask of the rows whose stored path matches a pattern, ``(n,)``, ignoring case.
@@ -38,12 +42,15 @@ class PathMasks:
             DataError: If the table of the paths is damaged.
         """
         key = (pattern, removed_prefix)
-        packed = self._masks.pop(key, None)
+        with self._lock:
+            packed = self._masks.get(key)
         if packed is None:
             packed = np.packbits(self._match(pattern, removed_prefix))
-        self._masks[key] = packed
-        while len(self._masks) > CACHED_PATTERNS:
-            self._masks.popitem(last=False)
+        with self._lock:
+            self._masks[key] = packed
+            self._masks.move_to_end(key)
+            while len(self._masks) > CACHED_PATTERNS:
+                self._masks.popitem(last=False)
         return np.unpackbits(packed, count=self.paths.n_rows).view(np.bool_)
 
     def _match(self, pattern: str, removed_prefix: str) -> RowMask:

@@ -57,7 +57,7 @@ class PlaneLabelTable:
         is_unscored = column in self.files.layout.unscored_columns
         return None if is_unscored else self.tie_values(column, rows)
 
-    def reaches(
+    def clear_below_threshold(
         self,
         column: int,
         sign: int,

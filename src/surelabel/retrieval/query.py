@@ -315,7 +315,7 @@ class _QueryParser:
         formulas = self._conjunctions(0, is_negated=False)
         token = self._token
         if token.kind == ")":
-            self._fail(token.start, "Every ) needs a ( before it; one is missing", "Add (.")
+            self._fail(token.start, "This ) has no matching ( before it", "Add ( or remove ).")
         if token.kind != "end":
             self._fail_operator(token)
         if self._like is not None and len(formulas) > 1:
@@ -353,8 +353,8 @@ class _QueryParser:
         if token.kind in ("!", "(") and depth == MAX_NESTING:
             self._fail(
                 token.start,
-                f"A query must have at most {MAX_NESTING} nested parentheses and negations; got "
-                "more",
+                f"Parentheses and negations must have at most {MAX_NESTING} nested levels; got "
+                "more levels",
                 "Remove parentheses or negations.",
             )
         if token.kind == "!":
@@ -362,7 +362,7 @@ class _QueryParser:
         if token.kind == "(":
             formula = make_disjunction(self._conjunctions(depth + 1, is_negated=is_negated))
             if self._token.kind == "end":
-                self._fail(token.start, "Every ( needs a ) after it; one is missing", "Add ).")
+                self._fail(token.start, "This ( has no matching ) after it", "Add ) or remove (.")
             if self._token.kind != ")":
                 self._fail_operator(self._token)
             self._next()
@@ -394,7 +394,7 @@ class _QueryParser:
         if number.kind != "word" or not _is_probability(number.text):
             self._fail(
                 number.start,
-                f"{comparison.text} after a label needs a probability from 0 to 1",
+                f"{comparison.text} must be followed by a probability from 0 to 1",
                 f"Write a probability, as in {quote_label(label.text)}>0.8."
                 + self._quoted_label(comparison.start),
             )
@@ -405,7 +405,7 @@ class _QueryParser:
             self._fail(
                 label.start,
                 f"A threshold cannot be negated; got ! with {threshold}",
-                f"Write {opposite} without !, which selects the other images.",
+                f"Write {opposite} without ! to select the other images.",
             )
         literal = FilterLiteral(_number_in(self._filters, threshold))
         if not is_minimum:
@@ -418,8 +418,9 @@ class _QueryParser:
         if sentence.kind != "quoted" or not sentence.text.strip():
             self._fail(
                 token.start,
-                "~ needs a sentence in quotes",
-                'Write it as in ~"children on a beach".' + self._quoted_label(token.start),
+                "~ must be followed by a sentence in quotes",
+                'Write the sentence as in ~"children on a beach".'
+                + self._quoted_label(token.start),
             )
         return LabelLiteral(_number_in(self._terms, SentenceTerm(sentence.text.strip())), 1)
 
@@ -429,24 +430,27 @@ class _QueryParser:
                 cast(FileField, token.kind), cast(Comparison, token.extra), token.text
             )
         except ValueError as error:
-            reason = str(error) if token.kind != "date" or "form" in str(error) else "no such date"
+            is_form = token.kind != "date" or "form" in str(error)
+            reason = str(error) if is_form else "date must exist in the calendar"
             self._fail(
                 token.start,
-                f"The value of {token.kind} is not valid, {reason}; got {token.text!r}",
-                f"Write it as in date>=2024-05-31 or width>2000; the label {token.kind} is "
-                f'written as "{token.kind}".',
+                f"{reason}; got {token.text!r}",
+                "Write a filter as in date>=2024-05-31 or width>2000. To search for the label "
+                f'{token.kind}, write "{token.kind}" in quotes.',
             )
         return FilterLiteral(_number_in(self._filters, file_filter))
 
     def _like_term(self, token: QueryToken) -> Formula:
         if self._like is not None:
-            self._fail(token.start, "A query must have at most one like: term; got two", "Use one.")
+            self._fail(
+                token.start, "A query must have at most one like: term; got two", "Keep one."
+            )
         count = token.extra.removeprefix("#") if token.extra else str(DEFAULT_NEAREST)
         if not re.fullmatch(r"[1-9]\d{0,8}", count, re.ASCII):
             self._fail(
                 token.start,
-                f"# after a path needs a whole number of images of at least 1; got {count!r}",
-                "Write it as in like:example.jpg#500.",
+                f"The number of images after # must be a whole number >= 1; got {count!r}",
+                "Write the number as in like:example.jpg#500.",
             )
         self._like, self._like_start = LikeTerm(token.text, int(count)), token.start
         return TRUE
@@ -468,7 +472,7 @@ class _QueryParser:
                 yield self._path_token(prefix.lower(), match, position)
             elif kind == "quoted":
                 if not match["quoted"]:
-                    self._fail(position, "Quotes must contain text; got an empty pair", "Add text.")
+                    self._fail(position, "Quotes must contain text; got no text", "Add text.")
                 yield QueryToken("quoted", match["quoted"].replace('""', '"'), position)
             elif kind == "word":
                 operator = OPERATOR_WORDS.get(match["word"].lower(), "")
@@ -483,7 +487,11 @@ class _QueryParser:
         if path is None:
             path = match["quoted_path"].replace('""', '"')
             if not path or (count and prefix == "path"):
-                self._fail(position, f"{prefix}: needs one pattern or path", "Write one.")
+                self._fail(
+                    position,
+                    f"{prefix}: must be followed by text in quotes, and # is valid only in like:",
+                    'Write the term as in path:"my photos/*" or like:"my photo.jpg"#500.',
+                )
         elif prefix == "like" and (number := re.search(r"#[^#]*$", path)):
             path, count = path[: number.start()], number[0]
         if not path:
@@ -493,15 +501,20 @@ class _QueryParser:
     def _fail_character(self, position: int) -> NoReturn:
         character = self._text[position]
         if character == '"':
-            self._fail(position, "Every quote needs a closing quote; one is missing", "Close it.")
+            self._fail(position, "This quote has no closing quote", "Add a quote.")
         start = self._text[: position + 1]
         if re.search(r"\b(?:path|like):$", start, re.IGNORECASE):
             prefix = start[-5:]
-            self._fail(position, f"{prefix} needs a pattern or path after it", "Write one.")
+            self._fail(
+                position,
+                f"{prefix} must be followed directly by a pattern or a path",
+                "Write the term as in path:*.jpg or like:example.jpg.",
+            )
         self._fail(
             position,
-            f"{character} is expected only in a filter or after a label",
-            self._quoted_label(position).strip() or "Remove it, or write a label in quotes.",
+            f"{character} is valid only in a filter, in like: or in a quoted label",
+            self._quoted_label(position).strip()
+            or f"Remove {character}, or write the label in quotes.",
         )
 
     def _fail_operator(self, token: QueryToken) -> NoReturn:
@@ -515,7 +528,7 @@ class _QueryParser:
         self._fail(
             position,
             "like: restricts the whole search, so it must be outside of parentheses, ! and |",
-            "Write it as in like:example.jpg & (fork | spoon).",
+            "Write the query as in like:example.jpg & (fork | spoon).",
         )
 
     def _fail(self, position: int, reason: str, advice: str) -> NoReturn:
@@ -535,7 +548,7 @@ class _QueryParser:
         if not _SPECIAL_IN_LABEL.search(label) or len(label) > 60:
             return ""
         quoted = quote_label(label)
-        return f" A label that contains one of ( ) | < > ~ : is written in quotes: {quoted}."
+        return f" Write a label that contains one of ( ) | < > ~ : in quotes: {quoted}."
 
 
 def _join_label_words(tokens: Iterator[QueryToken]) -> Iterator[QueryToken]:

@@ -95,8 +95,8 @@ def resolve_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
         columns.append(column)
     if len(set(columns)) < len(columns) or len(set(titles.values())) < len(titles):
         raise InputError(
-            f"Labels of a query must be distinct; two terms of [{query}] are the same label. Use "
-            "the same spelling for both."
+            f"Different terms of a query must be different labels; two terms of [{query}] are the "
+            "same label. Use only one spelling of this label."
         )
     filters = tuple(
         LabelBound(lookup.column_of(item.name), item.bound, item.is_minimum)
@@ -127,8 +127,8 @@ def resolve_label_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
         others.append(str(query.like))
     if others:
         raise InputError(
-            f"The query must consist of labels here; got {others[0]}. Remove filters, sentences "
-            "and like:."
+            "A query for an evaluation or a guarantee must contain only labels; got "
+            f"{others[0]}. Remove filters, sentences and like: terms."
         )
     return resolved
 
@@ -165,7 +165,7 @@ class _LabelLookup:
             hint = f" Did you mean {' or '.join(texts)}?" if similar else ""
             raise UnknownName(
                 f"Label {shorten_label(name)} is not in the index.{hint} Write & or | between two "
-                "labels and ! before an unwanted label. There are "
+                "labels and ! before an unwanted label. The index has "
                 f"{format_count(len(names), 'label')}, such as {list_labels(names[:5])}."
             )
         return column

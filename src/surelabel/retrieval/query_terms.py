@@ -163,7 +163,7 @@ def date_period(text: str) -> tuple[datetime, datetime]:
     """
     match = _DATE.fullmatch(text)
     if not match or not text.isascii():
-        raise ValueError("a date must have the form 2024, 2024-05, 2024-05-31 or 2024-05-31T18:30")
+        raise ValueError("date must have the form 2024, 2024-05, 2024-05-31 or 2024-05-31T18:30")
     parts = [int(part) for part in match.groups() if part is not None]
     start = datetime(*(parts + [1] * (3 - len(parts))))  # type: ignore[arg-type]
     last = timedelta(microseconds=-1)

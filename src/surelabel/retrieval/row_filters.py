@@ -42,7 +42,7 @@ def filter_mask(
     if not shard.has_file_metadata:
         raise InputError(
             f"{query_filter} needs the dates and sizes of images, which an index of version 1 does "
-            f"not have. Run `surelabel index {shard.folder} --compact` to add them."
+            f"not contain. Run `surelabel index {shard.folder} --compact` to add these values."
         )
     return _satisfies_comparison(shard, query_filter)
 

@@ -80,11 +80,11 @@ class SearchLimits:
         if self.precision is None or calibration_provenance(description) in ("labels", "no labels"):
             return
         raise NotFitted(
-            "An expected precision needs calibrated probabilities; those of the index are not "
-            f"calibrated on images: {description}. Calibrate the recognizer on annotated images "
-            "(`surelabel calibrate`) or, less reliably, without labels (`surelabel index "
-            "--calibrate-unlabelled`), and build a new index. A minimum probability of each image "
-            "needs no calibration."
+            "A minimum precision needs probabilities that are calibrated on images; the "
+            f"probabilities of the index have another source: {description}. Calibrate the "
+            "recognizer on annotated images (`surelabel calibrate`), and build a new index. A "
+            "less reliable alternative without labels is `surelabel index "
+            "--calibrate-unlabelled`. A minimum probability of each image needs no calibration."
         )
 
 
@@ -96,4 +96,4 @@ def _check_share_of_search_limits(name: str, value: Any) -> None:
     """
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if value is not None and not (is_number and isfinite(value) and 0 <= value <= 1):
-        raise InputError(f"{name} must be a number in [0, 1]; got {value!r}. Give 0.5.")
+        raise InputError(f"{name} must be a number in [0, 1]; got {value!r}. Use 0.9 for 90 %.")

@@ -44,12 +44,12 @@ class SentenceLabelTable:
             return self.table.tie_values(column, rows)
         return self._line(column)[rows]
 
-    def reaches(
+    def clear_below_threshold(
         self, column: int, sign: int, lowest_logit: float, rows: slice, out: RowMask
     ) -> None:
         """Clear the mask of rows whose signed log-odds are below a threshold."""
         if column < self.n_labels:
-            self.table.reaches(column, sign, lowest_logit, rows, out)
+            self.table.clear_below_threshold(column, sign, lowest_logit, rows, out)
         else:
             out &= sign * self._line(column)[rows] >= lowest_logit
 

@@ -1,7 +1,7 @@
 """Map the files of an index shard into memory, and check the files for damage."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from mmap import mmap
 from pathlib import Path
@@ -30,6 +30,11 @@ from surelabel.retrieval.sort_keys import (
     sort_keys_of_floats,
     split_sort_keys,
 )
+from surelabel.retrieval.sparse_labels import (
+    SPARSE_LABEL_SCHEMA,
+    SparseLabel,
+    describe_sparse_label_damage,
+)
 
 FINITE_HIGH, _ = split_sort_keys(  # lowest and highest value in the high plane
     sort_keys_of_floats([np.finfo(np.float32).min, np.finfo(np.float32).max])
@@ -53,6 +58,9 @@ class ShardFiles:
     number: int
     sizes: dict[str, int]
     layout: ShardLayout
+    _table_lock: Lock = field(  # of the tables, which only one thread can read at a time
+        default_factory=Lock, init=False, repr=False, compare=False
+    )
 
     def read_columns(self, names: Sequence[str] | None = None) -> pa.Table:
         """Read columns of the table of all rows from disk, without caching them.
@@ -66,6 +74,19 @@ class ShardFiles:
         """Return the stored paths of one row group of the table of all rows."""
         table = self._read_table("rows", lambda rows: rows.read_row_group(group, columns=["path"]))
         return self._checked_paths(table)["path"]
+
+    def read_row(self, row: int, names: Sequence[str]) -> dict[str, Any]:
+        """Return columns of one row of the table of all rows, whose row group is read from disk.
+
+        Args:
+            row: Row number, in [0, n).
+            names: Names of the columns.
+        """
+        group = int(np.searchsorted(self.path_group_ends, row, side="right"))
+        first = int(self.path_group_ends[group - 1]) if group else 0
+        table = self._read_table("rows", lambda rows: rows.read_row_group(group, columns=names))
+        values: dict[str, Any] = table.slice(row - first, 1).to_pylist()[0]
+        return values
 
     def _checked_paths(self, table: pa.Table) -> pa.Table:
         """Return a table of rows, after a check that no path is empty."""
@@ -97,17 +118,53 @@ class ShardFiles:
         n_steps = file.metadata.row_group(group).num_rows
         if not 1 <= n_steps <= limit:
             raise self.damage_error("steps", f"expected 1 to {limit} steps, got {n_steps}")
-        table = self._read_table("steps", lambda steps: steps.read_row_group(group))
-        columns = [table[name].combine_chunks() for name in STEP_TABLE_SCHEMA.names]
-        if any(values.null_count for values in columns):
-            raise self.damage_error("steps", f"the step table of label {column} has empty cells")
-        label, scores, logits = map(_step_values, columns)
-        if (label != column).any():
-            raise self.damage_error("steps", f"expected the step table of label {column}")
+        scores, logits = self._read_label_group("steps", group, column, "step table")
         steps = StepTable(scores, logits)
         if damage := describe_step_table_damage(steps, self._lowest_score(column)):
             raise self.damage_error("steps", f"label {column}: {damage}")
         return steps
+
+    def read_sparse_label(self, column: int) -> SparseLabel:
+        """Return the log-odds of a label of a shard in sparse form.
+
+        The number of stored rows is compared with the manifest before the rows are read.
+
+        Raises:
+            DataError: If the file of the sparse labels is damaged.
+        """
+        defaults, counts = self.layout.sparse_defaults, self.layout.sparse_counts
+        assert defaults is not None
+        assert counts is not None
+        file, expected = self._parquet_files["sparse"], counts[column]
+        count = file.metadata.row_group(column).num_rows
+        if count != expected:
+            reason = f"expected {expected} log-odds of label {column}, got {count}"
+            raise self.damage_error("sparse", reason)
+        rows, logits = self._read_label_group("sparse", column, column, "table")
+        label = SparseLabel(rows, logits, np.float32(defaults[column]))
+        if damage := describe_sparse_label_damage(label, self.layout.n_rows):
+            raise self.damage_error("sparse", f"label {column}: {damage}")
+        return label
+
+    def _read_label_group(
+        self, name: str, group: int, column: int, description: str
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the two columns of a row group of a label, after the column of the label.
+
+        Args:
+            name: Name of the table, such as ``steps``.
+            group: Number of the row group.
+            column: Column of the label, which all rows of the group must contain.
+            description: Term for the row group in errors.
+        """
+        table = self._read_table(name, lambda labels: labels.read_row_group(group))
+        columns = [values.combine_chunks() for values in table.columns]
+        if any(values.null_count for values in columns):
+            raise self.damage_error(name, f"the {description} of label {column} has empty cells")
+        label, first, second = map(_values_of_column, columns)
+        if (label != column).any():
+            raise self.damage_error(name, f"expected the {description} of label {column}")
+        return first, second
 
     def _lowest_score(self, column: int) -> np.float32:
         """Return the lowest value of a label in the planes, without using the stored order."""
@@ -127,13 +184,8 @@ class ShardFiles:
     @cached_property
     def _parquet_files(self) -> dict[str, pq.ParquetFile]:
         """Return the tables of the shard, open for reading, by name."""
-        names = ["rows", *(["steps"] if self.layout.step_columns else [])]
+        names = self.layout.table_names()
         return {name: self._read(name, _open_shard_parquet) for name in names}
-
-    @cached_property
-    def _table_lock(self) -> Lock:
-        """Return the lock of the tables, which only one thread can read at a time."""
-        return Lock()
 
     def _read_table(self, name: str, reader: Callable[[pq.ParquetFile], pa.Table]) -> pa.Table:
         file = self._parquet_files[name]
@@ -189,6 +241,13 @@ class ShardFiles:
             raise self.damage_error("rows", f"expected the columns {expected_schema.names}")
         if self._parquet_files["rows"].metadata.num_rows != self.layout.n_rows:
             raise self.damage_error("rows", f"expected {self.layout.n_rows} rows")
+        if self.layout.is_sparse:
+            table = self._parquet_files["sparse"]
+            if table.schema_arrow != SPARSE_LABEL_SCHEMA:
+                reason = f"expected the columns {SPARSE_LABEL_SCHEMA.names}"
+                raise self.damage_error("sparse", reason)
+            if table.metadata.num_row_groups != n_labels:
+                raise self.damage_error("sparse", f"expected {n_labels} row groups")
         n_steps = len(self.layout.step_columns)
         if n_steps and self._parquet_files["steps"].metadata.num_row_groups != n_steps:
             raise self.damage_error("steps", f"expected {n_steps} step tables")
@@ -215,7 +274,8 @@ class ShardFiles:
     def verify_checksums(self, columns: Iterable[int]) -> None:
         """Compare the arrays of the given labels with their checksums, once for each label.
 
-        Also check that the sort keys of the labels are those of finite values.
+        Also check that the sort keys of the labels are those of finite values. The values of a
+        shard in sparse form are checked when they are read.
 
         Args:
             columns: Columns of the labels.
@@ -225,6 +285,8 @@ class ShardFiles:
                 finite, or a file was truncated.
         """
         self.check_not_truncated()
+        if self.layout.is_sparse:
+            return
         for column in set(columns) - self._verified_columns:
             for name, checksums in zip(self.layout.checksummed, self._checksums, strict=True):
                 if shard_checksum(self._checksummed_line(name, column)) != checksums[column]:
@@ -264,7 +326,7 @@ class ShardFiles:
             raise self.damage_error(name, f"expected shape {expected.shape}, got {actual}")
 
     def _path(self, name: str) -> Path:
-        suffix = "parquet" if name in ("rows", "steps") else "npy"
+        suffix = "parquet" if name in ("rows", "steps", "sparse") else "npy"
         return self.folder / f"{name}-{self.number:03}.{suffix}"
 
     def _read(self, name: str, reader: Callable[[Path], Any]) -> Any:
@@ -289,7 +351,7 @@ def _mapping_of_shard_array(array: npt.NDArray[Any]) -> mmap | None:
     return base if isinstance(base, mmap) else None
 
 
-def _step_values(values: pa.Array) -> npt.NDArray[Any]:
+def _values_of_column(values: pa.Array) -> npt.NDArray[Any]:
     """Return a column without empty cells as an array; ``to_numpy`` would import pandas."""
     return np.asarray(np.from_dlpack(values))
 

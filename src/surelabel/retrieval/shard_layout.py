@@ -13,6 +13,11 @@ version 2 consists of these files:
     scores-000.npy       raw scores of the labels that need them, float32, (m, n); optional
     features-000.npy     image features, float16, (n, d); optional
 
+A shard in *sparse form* has the following file instead of the arrays of keys, rows, checksums and
+raw scores, and instead of the step tables; see `surelabel.retrieval.sparse_labels`:
+
+    sparse-000.parquet   column, row, logit of each stored log-odds, one row group for each label
+
 The keys of a label are its log-odds, or its raw scores if it has a step table; see
 `surelabel.retrieval.label_encoding`. Paths are stored relative to the root of the index.
 
@@ -49,6 +54,9 @@ class ShardLayout:
         step_columns: Columns of the labels that have a step table, increasing.
         score_columns: Columns of the labels whose raw scores are stored separately, increasing.
         unscored_columns: Columns of the labels without raw scores, increasing.
+        sparse_defaults: Log-odds of the dropped rows of each label, float32 values, length c. If
+            the shard is not in sparse form, the value is None.
+        sparse_counts: Number of stored rows of each label, length c, or None.
     """
 
     n_rows: int
@@ -56,10 +64,26 @@ class ShardLayout:
     step_columns: tuple[int, ...] = ()
     score_columns: tuple[int, ...] = ()
     unscored_columns: tuple[int, ...] = ()
+    sparse_defaults: tuple[float, ...] | None = None
+    sparse_counts: tuple[int, ...] | None = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Return whether the shard is in sparse form."""
+        return self.sparse_counts is not None
+
+    @property
+    def sparse_fields(self) -> dict[str, tuple[float, ...]]:
+        """Return the defaults and counts of a shard in sparse form by name, else no values."""
+        if self.sparse_defaults is None or self.sparse_counts is None:
+            return {}
+        return {"sparse_defaults": self.sparse_defaults, "sparse_counts": self.sparse_counts}
 
     @property
     def checksummed(self) -> tuple[str, ...]:
         """Return the names of the arrays in the order of the lines of the checksums."""
+        if self.is_sparse:
+            return ()
         return (
             ("logits", "order") if self.version == 1 else ("high", "low", "first", "last", "scores")
         )
@@ -80,6 +104,8 @@ class ShardLayout:
         Args:
             n_labels: Number of labels of the index, c.
         """
+        if self.is_sparse:
+            return {}
         full, ordered = (n_labels, self.n_rows), (n_labels, self.n_ordered)
         shapes: dict[str, tuple[Any, tuple[int, int]]]
         if self.version == 1:
@@ -99,8 +125,12 @@ class ShardLayout:
         """Return the names of the arrays with one line per label, and of the checksums."""
         return [*self.arrays(0)]
 
+    def table_names(self) -> list[str]:
+        """Return the names of the tables of the shard."""
+        optional = {"steps": bool(self.step_columns), "sparse": self.is_sparse}
+        return ["rows", *(name for name, is_present in optional.items() if is_present)]
+
     def required_files(self, number: int) -> set[str]:
         """Return the names of the files of a shard, except the file of the features."""
         names = {f"{name}-{number:03}.npy" for name in self.array_names()}
-        tables = ["rows", *(["steps"] if self.step_columns else [])]
-        return names | {f"{name}-{number:03}.parquet" for name in tables}
+        return names | {f"{name}-{number:03}.parquet" for name in self.table_names()}

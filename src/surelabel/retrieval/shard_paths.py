@@ -37,10 +37,15 @@ class ShardPaths:
         ends = self.files.path_group_ends
         groups = np.searchsorted(ends, row_numbers, side="right")
         local_rows = row_numbers - np.append(0, ends)[groups]
-        order = np.argsort(groups, kind="stable").tolist()  # each row group is read once
-        paths = [""] * len(row_numbers)
-        for place in order:
-            paths[place] = self._paths_of_group(int(groups[place]))[int(local_rows[place])].as_py()
+        order = np.argsort(groups, kind="stable")  # each row group is read once
+        paths, last_group, group_paths = [""] * len(row_numbers), -1, pa.array([], pa.string())
+        places = zip(
+            order.tolist(), groups[order].tolist(), local_rows[order].tolist(), strict=True
+        )
+        for place, group, row in places:
+            if group != last_group:
+                group_paths, last_group = self._paths_of_group(group), group
+            paths[place] = group_paths[row].as_py()
         return paths
 
     @property

@@ -23,6 +23,9 @@ class ShardRows:
             ``(n,)``. Its argument is the column of the label. If raw scores are not stored, they
             are None.
         read_features: Function that returns blocks of image features, with ``n`` rows in total.
+        drop_below: Probability below which log-odds were replaced in a sparse form. If no log-odds
+            were replaced, the value is None.
+        is_sparse: Whether the rows are read from a shard in sparse form.
     """
 
     file_states: pa.Table
@@ -30,6 +33,8 @@ class ShardRows:
     feature_width: int | None
     read_label: Callable[[int], LabelValues]
     read_features: Callable[[], Iterable[npt.NDArray[np.float16]]]
+    drop_below: float | None = None
+    is_sparse: bool = False
 
     def __len__(self) -> int:
         return int(self.file_states.num_rows)

@@ -251,7 +251,7 @@ class ShardQuery:
                 self.root.resolve(path),
                 probability,
                 dict(zip(titles.values(), values, strict=True)),
-                dict(zip(sentence_titles, row_variances, strict=False)),
+                dict(zip(sentence_titles, row_variances, strict=False)) if row_variances else {},
                 cosine,
             )
             for path, probability, values, row_variances, cosine in zip(

@@ -85,4 +85,7 @@ class ShardedIndex(MergedIndex):
             "labels": len(self.names),
             "calibration": self.calibration,
         }
+        limits = [index.drop_below for index in self.indexes if index.drop_below is not None]
+        if limits:
+            properties["approximate"] = f"no probabilities below {max(limits):g} are stored"
         return Summary("ShardedIndex", properties)

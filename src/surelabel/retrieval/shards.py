@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from surelabel.arrays import LOGIT_LIMIT
 from surelabel.retrieval.file_state import is_valid_file_state_path
 from surelabel.retrieval.hnsw_graph import HnswGraph, HnswRecord
 from surelabel.retrieval.label_table import FloatLabelTable, IndexLabelTable
@@ -22,6 +23,8 @@ from surelabel.retrieval.shard_files import ShardFiles
 from surelabel.retrieval.shard_layout import COLUMN_LISTS, INDEX_VERSION, ShardLayout
 from surelabel.retrieval.shard_paths import ShardPaths
 from surelabel.retrieval.shard_rows import LabelValues, ShardRows
+from surelabel.retrieval.sparse_label_table import SparseLabelTable
+from surelabel.retrieval.sparse_labels import MAX_DROP_BELOW
 
 FEATURE_BLOCK_ROWS = 1 << 14  # rows of features that are read at once
 PATH_BLOCK_ROWS = 1 << 16  # paths that are converted to Python strings at once
@@ -41,6 +44,8 @@ class Shard:
         features_checksum: Checksum of the image features. If the shard has no features, or has
             version 1, the value is None.
         hnsw: Checksum and recall of the graph for approximate search, or None without a graph.
+        drop_below: Probability below which log-odds were replaced in a sparse form, which can be
+            that of an earlier shard. If no log-odds were replaced, the value is None.
     """
 
     folder: Path
@@ -50,6 +55,7 @@ class Shard:
     removed: tuple[int, ...] = ()
     features_checksum: int | None = None
     hnsw: HnswRecord | None = None
+    drop_below: float | None = None
 
     def __len__(self) -> int:
         return self.n_rows - len(self.removed)
@@ -70,7 +76,16 @@ class Shard:
         columns = [] if version == 1 else [entry[name] for name in COLUMN_LISTS]
         if not all(map(_are_increasing_columns, columns)):
             raise ValueError("columns must be increasing whole numbers of 0 or more")
+        drop_below = entry.get("drop_below")
+        if drop_below is not None and not (
+            type(drop_below) is float and 0 < drop_below <= MAX_DROP_BELOW
+        ):
+            raise ValueError(f"drop_below must be in (0, {MAX_DROP_BELOW}] or null")
+        defaults, counts = _parse_sparse_fields(entry)
         layout = ShardLayout(n_rows, version, *map(tuple, columns))
+        layout = replace(layout, sparse_defaults=defaults, sparse_counts=counts)
+        if layout.is_sparse and (version == 1 or drop_below is None):
+            raise ValueError("a shard in sparse form must have drop_below")
         required = layout.required_files(number)
         features_file = f"features-{number:03}.npy"
         optional = {features_file, f"ann-{number:03}.usearch"}
@@ -79,15 +94,17 @@ class Shard:
         hnsw = None if entry.get("ann") is None else HnswRecord.from_entry(entry["ann"])
         has_graph = f"ann-{number:03}.usearch" in files
         if (hnsw is not None) != has_graph or has_graph > (features_file in files):
-            raise ValueError("ann must be given if the shard has features and an ANN file")
+            raise ValueError("ann and an ANN file must be given together, with features")
         if version > 1 and (type(checksum) is int) != (features_file in files):
-            raise ValueError("features_checksum must be a number if the shard has features")
+            raise ValueError(
+                "features_checksum must be a number if the shard has features, else null"
+            )
         are_rows = isinstance(removed, list) and all(
             type(row) is int and 0 <= row < n_rows for row in removed
         )
         if not are_rows or len(set(removed)) < len(removed):
             raise ValueError(f"removed must be distinct row numbers below {n_rows}")
-        return cls(folder, number, layout, files, tuple(removed), checksum, hnsw)
+        return cls(folder, number, layout, files, tuple(removed), checksum, hnsw, drop_below)
 
     @property
     def n_rows(self) -> int:
@@ -110,6 +127,8 @@ class Shard:
             "features_checksum": self.features_checksum,
             "removed": list(self.removed),
             **({} if self.hnsw is None else {"ann": asdict(self.hnsw)}),
+            **({} if self.drop_below is None else {"drop_below": self.drop_below}),
+            **{name: list(values) for name, values in self.layout.sparse_fields.items()},
         }
 
     @cached_property
@@ -129,6 +148,8 @@ class Shard:
     @cached_property
     def label_table(self) -> IndexLabelTable:
         """Return the log-odds of all rows, the input of a search."""
+        if self.layout.is_sparse:
+            return SparseLabelTable(self.mapped_files, self.is_active)
         if self.layout.version > 1:
             return self._plane_label_table
         arrays = self.mapped_files.arrays
@@ -228,17 +249,25 @@ class Shard:
         If damaged rows were written to a new shard, they would have valid checksums. Therefore,
         reading an array whose checksum does not match raises DataError.
         """
+        if self.layout.sparse_counts is not None:
+            n_labels = len(self.layout.sparse_counts)
+        else:
+            n_labels = len(self.mapped_files.arrays[self.layout.checksummed[0]])
         return ShardRows(
             self.active_file_states,
-            len(self.mapped_files.arrays[self.layout.checksummed[0]]),
+            n_labels,
             self.feature_width,
             self._active_label_values,
             self.active_feature_blocks,
+            self.drop_below,
+            self.layout.is_sparse,
         )
 
     def _active_label_values(self, column: int) -> LabelValues:
         self.mapped_files.verify_checksums([column])
         rows = slice(None) if self.is_active is None else np.flatnonzero(self.is_active)
+        if self.layout.is_sparse:
+            return self.label_table.logits(column, rows), None
         if self.layout.version > 1:
             table = self._plane_label_table
             return table.logits(column, rows), table.stored_scores(column, rows)
@@ -262,6 +291,34 @@ class Shard:
             yield block if self.is_active is None else block[self.is_active[rows]]
         if self.features_checksum not in (None, checksum):
             raise self.mapped_files.damage_error("features", "the checksum does not match")
+
+
+def _parse_sparse_fields(
+    entry: dict[str, Any],
+) -> tuple[tuple[float, ...] | None, tuple[int, ...] | None]:
+    """Return the defaults and counts of the labels of a shard in sparse form, or None.
+
+    Raises:
+        ValueError: If a field is invalid.
+    """
+    defaults, counts = entry.get("sparse_defaults"), entry.get("sparse_counts")
+    if defaults is None and counts is None:
+        return None, None
+    if not isinstance(defaults, list) or not all(
+        type(default) is float and abs(default) <= LOGIT_LIMIT for default in defaults
+    ):
+        raise ValueError(f"sparse_defaults must be numbers in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}]")
+    if not isinstance(counts, list) or not all(
+        type(count) is int and 0 <= count <= entry["rows"] for count in counts
+    ):
+        raise ValueError("sparse_counts must be whole numbers up to the number of rows")
+    if len(defaults) != len(counts):
+        raise ValueError("sparse_defaults and sparse_counts must have one number for each label")
+    if entry["step_columns"] or entry["score_columns"]:
+        raise ValueError("a shard in sparse form must not have step tables or raw scores")
+    if entry["unscored_columns"] != list(range(len(counts))):
+        raise ValueError("unscored_columns of a shard in sparse form must be all columns")
+    return tuple(defaults), tuple(counts)
 
 
 def _are_increasing_columns(columns: Any) -> bool:

@@ -48,7 +48,7 @@ def test_rsum_is_the_sum_of_the_recalls_of_table_1():
 
 
 def test_folds_of_different_sizes_are_refused():
-    with pytest.raises(InputError, match="multiple of the images per fold, 1,000; got 1,500"):
+    with pytest.raises(InputError, match="multiple of images_per_fold=1000; got 1,500"):
         consecutive_image_folds(1500)
 
 

@@ -45,7 +45,7 @@ def test_lists_may_be_empty_and_keep_their_columns():
 
 @pytest.mark.parametrize("columns", [[1, 1], [-2]])
 def test_repeated_columns_and_columns_that_cannot_be_are_refused(columns):
-    with pytest.raises(InputError, match="different columns >= 0"):
+    with pytest.raises(InputError, match="distinct columns >= 0"):
         relevant_items_of_lists([[0], columns])
 
 

@@ -66,7 +66,7 @@ def test_scores_that_are_not_finite_are_refused(value):
 
 
 def test_scores_of_other_queries_or_items_are_refused():
-    with pytest.raises(InputError, match=r"one list per query, 2; got 1\. Transpose"):
+    with pytest.raises(InputError, match=r"one entry per row of scores, 2; got 1\. Transpose"):
         compute_relevant_ranks(np.zeros((2, 3)), relevant_items_of_lists([[0]]))
     with pytest.raises(InputError, match="from 0 to 2; got 3"):
         compute_relevant_ranks(np.zeros((1, 3)), relevant_items_of_lists([[3]]))

@@ -59,8 +59,9 @@ def consecutive_image_folds(
     """
     if images_per_fold < 1 or not n_images or n_images % images_per_fold:
         raise InputError(
-            f"The number of images must be a multiple of the images per fold, {images_per_fold:,}; "
-            f"got {format_count(n_images, 'image')}. Choose another number of images per fold."
+            "The number of images must be a positive multiple of images_per_fold="
+            f"{images_per_fold}; got {format_count(n_images, 'image')}. Choose another "
+            "images_per_fold."
         )
     return np.split(np.arange(n_images), n_images // images_per_fold)
 

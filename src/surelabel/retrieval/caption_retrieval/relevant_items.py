@@ -63,9 +63,8 @@ def relevant_items_of_lists(
     pairs = np.stack([queries, items], axis=1)[items != NOT_RANKED]
     if len(np.unique(pairs, axis=0)) < len(pairs) or (items < NOT_RANKED).any():
         raise InputError(
-            "Relevant items of a query must be different columns >= 0, or -1 (not in the "
-            "collection); got a column twice or a column below -1. Remove this column from the "
-            "list."
+            "Relevant items of a query must be distinct columns >= 0, or -1 (not in the "
+            "collection); got a repeated column or a column below -1. Remove the invalid columns."
         )
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
     return RelevantItems(offsets, items, np.ones(len(items)), np.ones(len(items), bool))

@@ -64,8 +64,8 @@ class RelevantRanks:
         """
         if not 0 < threshold <= 1:
             raise InputError(
-                f"The threshold of grades must be in (0, 1]; got {threshold}. Use 1 for pairs that "
-                "are completely relevant."
+                f"The grade threshold must be in (0, 1]; got {threshold}. Use 1 to count only "
+                "items with the highest grade."
             )
         return self._entries(self.is_own | (self.grades >= threshold))
 
@@ -169,8 +169,8 @@ def _check_relevant_ranks_inputs(
 ) -> None:
     if len(relevant) != len(scores):
         raise InputError(
-            f"relevant must have one list per query, {len(scores)}; got {len(relevant)}. Transpose "
-            "the scores if the queries are the columns."
+            f"relevant must have one entry per row of scores, {len(scores)}; got {len(relevant)}. "
+            "Transpose the scores if the columns are the queries."
         )
     if relevant.items.size and relevant.items.max() >= scores.shape[1]:
         raise InputError(

@@ -36,7 +36,7 @@ def iterate_score_blocks(
                 block[:, tile] = rows_of_columns[:, tile]
         if not np.isfinite(block).all():
             raise InputError(
-                "scores must be finite; got NaN or infinite values in the rows "
+                "scores must be finite; got NaN or infinite values in rows "
                 f"{start} to {start + len(block) - 1}. Check the features of these queries."
             )
         yield start, block

@@ -36,8 +36,8 @@ def top_items_of_queries(scores: npt.NDArray[np.floating[Any]], *, k: int) -> Co
     n_items = scores.shape[1]
     if not 1 <= k <= n_items:
         raise InputError(
-            f"k must be between 1 and the number of items, {n_items}; got {k}. Give k up to "
-            f"{n_items}."
+            f"k must be between 1 and the number of items, {n_items}; got {k}. Choose k in this "
+            "range."
         )
     top_items = np.empty((len(scores), k), np.intp)
     for start, block in iterate_score_blocks(scores):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surelabel.errors import DataError
-from surelabel.retrieval import image_overlap
-from surelabel.retrieval.image_overlap import (
+from surelabel.retrieval import path_overlap
+from surelabel.retrieval.path_overlap import (
     check_no_image_is_in_two_indexes,
     hash_paths_of_index,
 )
@@ -55,13 +55,13 @@ def test_an_image_in_two_indexes_is_named_also_if_other_hashes_are_equal(sets, h
     is_repeated = sum(map(len, sets)) > len(set().union(*sets))
     call = call_lists(lists, hash_paths)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(image_overlap, "HASHES_PER_CALL", at_once)
+        patch.setattr(path_overlap, "HASHES_PER_CALL", at_once)
         if not is_repeated:
             assert check_no_image_is_in_two_indexes(call, folders) is None
             return
-        with pytest.raises(DataError, match=r"; got [ab]+ in index-\d and in index-\d") as caught:
+        with pytest.raises(DataError, match=r"; [ab]+ is in index-\d and in index-\d") as caught:
             check_no_image_is_in_two_indexes(call, folders)
-    pattern = r"got ([ab]+) in (index-\d) and in (index-\d)"
+    pattern = r"; ([ab]+) is in (index-\d) and in (index-\d)"
     path, first, second = re.search(pattern, str(caught.value)).groups()
     assert first != second
     assert all(path in sets[int(folder[-1])] for folder in (first, second))

@@ -61,7 +61,7 @@ def check_no_image_is_in_two_indexes(
                 first = folder_of_path.setdefault(path, folder)
                 if first != folder:
                     raise DataError(
-                        f"Each image must be in only one of the indexes; got {path} in {first} and "
-                        f"in {folder}, one of {format_count(len(repeated), 'such image')}. Build "
-                        "one of these indexes without the common images."
+                        f"Each image must be in only one of the indexes; {path} is in {first} and "
+                        f"in {folder} ({format_count(len(repeated), 'common image')} in total). "
+                        "Build one of these indexes without the common images."
                     )
