@@ -31,7 +31,7 @@ test: setup
 # Predict 20,000 images on a local Ray cluster, kill its processes, and compare the results with an uninterrupted run.
 kills: $(INSTALLED)
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
-		timeout --kill-after 30 2400 $(BIN)/python benchmarks/cluster_kills.py "$$folder" --images 20000 --twin
+		timeout --kill-after 30 2400 $(BIN)/python benchmarks/cluster_kills.py "$$folder" --images 20000 --compare
 
 # Check the style, the types, the generated pages and the wheel.
 check: $(INSTALLED)

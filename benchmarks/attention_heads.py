@@ -28,7 +28,7 @@ from surelabel.data import collection
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.links import Sigmoid
 from surelabel.methods import TextScorer
-from surelabel.methods.text_scoring.score_level import initial_score_level
+from surelabel.methods.text_scoring.scale_and_bias import initial_scale_and_bias
 from surelabel.metrics import METRICS
 from surelabel.recognizer import Recognizer
 from surelabel.recognizer.fitting import FittingData, fit_recognizer_method
@@ -138,7 +138,9 @@ def initialize(head: Head, instances: Tensor, targets: Tensor) -> None:
     """Set the biases to the log-odds of the prevalence, or by Platt scaling if CSRA has texts."""
     if isinstance(head, ResidualAttention):
         known = torch.ones_like(targets, dtype=torch.bool)
-        slope, bias = initial_score_level(head(instances), targets, known, Sigmoid(), min_slope=0.1)
+        slope, bias = initial_scale_and_bias(
+            head(instances), targets, known, Sigmoid(), min_slope=0.1
+        )
         head.log_scale.add_(slope.log())
         head.bias.fill_(bias)
     else:

@@ -5,7 +5,7 @@ The script writes images of 96 pixels into FOLDER once, as tar archives of 10,00
 --cluster local` predicts all images. The script kills an actor, then the raylet (the node process
 of Ray), and after a resume the main process, and resumes again. It checks that each image is in
 exactly one part or in failed.parquet, and that at most four batches per worker were encoded again.
-With `--twin`, an uninterrupted run follows, and the rows and logits of both runs are compared.
+With `--compare`, an uninterrupted run follows, and the rows and logits of both runs are compared.
 
 The peaks of RssAnon in `/proc/PID/status` are sampled every second. Finished steps are recorded in
 FOLDER/log.jsonl, so that the same command resumes the script.
@@ -42,7 +42,7 @@ LABELS = "lion,guitar,bicycle,dog,cat,apple,car,tree,house,boat"
 POISON = "poison.jpg"
 MAX_BATCHES = 4  # maximum number of batches of each worker that are encoded again
 # code that runs at the start of each Python process, and kills the process that opens the image
-POISON_HOOK = f"""
+CRASH_HOOK = f"""
 import os, signal, sys
 def kill(event, arguments):
     if event == "open" and str(arguments[0]).endswith({POISON!r}):
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--images", type=int, default=2000, help="number of images")
     parser.add_argument("--files", action="store_true", help="write files instead of tar archives")
-    parser.add_argument("--twin", action="store_true", help="compare with an uninterrupted run")
+    parser.add_argument("--compare", action="store_true", help="compare with an uninterrupted run")
     parser.add_argument("--workers", type=int, help="number of actors")
     options = parser.parse_args()
     bench = KillBenchmark(options.folder.absolute(), options.images, options.workers)
@@ -67,8 +67,8 @@ def main() -> None:
     bench.run_step("none", "kills", kills=())
     bench.check("kills")
     bench.check_repeated_images()
-    if options.twin:
-        bench.run_step("uninterrupted", "twin", kills=())
+    if options.compare:
+        bench.run_step("uninterrupted", "uninterrupted", kills=())
         bench.compare_runs()
     bench.print_table()
 
@@ -111,7 +111,7 @@ class KillBenchmark:
                 write_archive(images / f"{name}.tar", numbers)
         (self.folder / "images.json").write_text(json.dumps(self.n_images))
         (self.folder / "hook").mkdir(exist_ok=True)
-        (self.folder / "hook" / "sitecustomize.py").write_text(POISON_HOOK)
+        (self.folder / "hook" / "sitecustomize.py").write_text(CRASH_HOOK)
 
     def run_step(self, name: str, out: str, *, kills: Sequence[str]) -> None:
         """Run or resume the predictions, kill processes one after the other, and log the result."""
@@ -180,8 +180,8 @@ class KillBenchmark:
 
     def compare_runs(self) -> None:
         """Check that two runs have the same rows, and logits that differ by at most 1e-5."""
-        self.check("twin")
-        first, second = (logits_by_row(self.folder / out) for out in ("kills", "twin"))
+        self.check("uninterrupted")
+        first, second = (logits_by_row(self.folder / out) for out in ("kills", "uninterrupted"))
         difference = float(np.abs(first - second).max())
         assert difference <= 1e-5, difference
         print(f"largest difference of two logits: {difference:.2g}", flush=True)

@@ -245,8 +245,11 @@ def test_a_file_whose_writer_was_killed_is_swept_and_that_of_a_live_one_is_not(
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (OSError(errno.ENOSPC, "x"), r"a cannot be written: No space left .*\. Delete other files"),
-        (OSError(errno.EDQUOT, "x"), r"a cannot be written: Disk quota exceeded\. Delete"),
+        (
+            OSError(errno.ENOSPC, "x"),
+            r"a cannot be written: No space left .*\. Free disk space",
+        ),
+        (OSError(errno.EDQUOT, "x"), r"a cannot be written: Disk quota exceeded\. Free"),
         (OSError("encoder error"), r"a cannot be written: encoder error\.$"),
         (SafetensorError("I/O error: x (os error 28)"), r"a cannot be written: No space left"),
         (SafetensorError("x"), r"a cannot be written: x\.$"),

@@ -127,7 +127,7 @@ def read_arrays(
     with open_regular_file(path, remedy=remedy if kind is None else CHECK_PATH) as stream:
         try:
             if stream.read(len(_NPY_MAGIC)) == _NPY_MAGIC:
-                raise ValueError("the file contains one array instead of several")
+                raise ValueError("a file with one array instead of several arrays")
             size = os.fstat(stream.fileno()).st_size
             with zipfile.ZipFile(stream) as archive:
                 present = _keys_of_npz_file(archive)
@@ -197,7 +197,7 @@ def _describe_missing_keys(missing: Sequence[str], present: Sequence[str]) -> st
     """Return a text that lists the missing keys and the keys that the file contains."""
     keys = ", ".join(map(quote_of_file, present[:_MAX_QUOTED_KEYS])) or "none"
     more = ", …" if len(present) > _MAX_QUOTED_KEYS else ""
-    return f"no {' and no '.join(missing)}; keys of the file: {keys}{more}"
+    return f"missing keys: {', '.join(missing)}; keys of the file: {keys}{more}"
 
 
 def _read_npz_array(archive: zipfile.ZipFile, key: str, archive_size: int) -> npt.NDArray[Any]:
@@ -209,7 +209,7 @@ def _read_npz_array(archive: zipfile.ZipFile, key: str, archive_size: int) -> np
     """
     info = archive.getinfo(f"{key}.npy")
     if info.compress_type not in _COMPRESSIONS:
-        raise ValueError(f"{key} has the unsupported compression method {info.compress_type}")
+        raise ValueError(f"{key} uses the unsupported compression method {info.compress_type}")
     if info.file_size > DEFLATE_RATIO * archive_size:
         raise ValueError(
             f"{key} declares {info.file_size} bytes, which a file of {archive_size} bytes cannot "
@@ -258,7 +258,7 @@ def _read_array_header(stream: IO[bytes], size: int) -> _ArrayHeader:
         (2, 0): np.lib.format.read_array_header_2_0,
     }
     if version not in readers:
-        raise ValueError(f"version {version} of the .npy format")
+        raise ValueError(f"the unsupported version {version} of the .npy format")
     try:
         shape, is_fortran_order, dtype = readers[version](stream)
     except _HEADER_ERRORS as error:
@@ -283,7 +283,7 @@ def _array_file_error(
         return error
     reason = str(error)
     if isinstance(error, MemoryError):
-        reason = "an array that is larger than the memory"
+        reason = "an array that does not fit into memory"
     elif isinstance(error, zipfile.BadZipFile) and "not a zip file" in reason:
-        reason = "the file is not in .npz format"
+        reason = "a file that is not in the .npz format"
     return unreadable_file_error(path, kind, reason.strip() or type(error).__name__, remedy)

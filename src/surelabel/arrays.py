@@ -48,8 +48,9 @@ def validate_target_arrays(
     if values.size and (values.min() < 0 or values.max() > 1):
         row, column = np.argwhere((values < 0) | (values > 1))[0]
         raise InputError(
-            f"targets must be in [0, 1], 1 = positive; got {values[row, column]} in row {row}, "
-            f"column {column} (from 0). Use NaN, or known=False, for unknown targets."
+            f"targets must be in [0, 1], where 1 is positive; got {values[row, column]} in row "
+            f"{row}, column {column} (counted from 0). Use NaN, or known=False, for unknown "
+            "targets."
         )
     return values, is_known
 

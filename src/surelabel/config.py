@@ -224,8 +224,8 @@ def _check_run_encoder_settings(encoder: Choice) -> None:
     reserved = sorted(encoder.settings.keys() & {"device", "name"})
     if reserved:
         raise ConfigError(
-            f"encoder.{reserved[0]} is not a setting of a run. Give the encoder as "
-            "encoder.name=…, and the device outside the run (--device, or device=…)."
+            f"encoder.{reserved[0]} is not a setting of a run. Give the encoder with "
+            "encoder.name=…, and the device with the option --device or the argument device=…."
         )
 
 
@@ -262,8 +262,8 @@ def _run_student_components(
     given = [part for part, choice in components.items() if choice is not None]
     if given and not (entry is not None and method_is_student(entry)):
         raise ConfigError(
-            f"{given[0]} needs a method that is trained without labels, such as tailor; "
-            f"got method.name={name}. Leave {given[0]} out."
+            f"{given[0]} requires a method with self-training, such as tailor; "
+            f"got method.name={name}. Remove {given[0]}."
         )
     teacher = components["teacher"]
     if teacher and teacher.name in METHODS.keys() - TEACHERS.keys():
@@ -358,7 +358,7 @@ def _parse_run_config_choice(part: str, section: Any, run: Run) -> Choice:
     entry_settings, default = dict(section), getattr(run, part) or STUDENT_DEFAULTS.get(part)
     if default is None and "name" not in entry_settings:
         raise ConfigError(
-            f"{part} needs a name, one of {', '.join(sorted(TABLES[part]))}; got {section!r}."
+            f"{part} requires a name, one of {', '.join(sorted(TABLES[part]))}; got {section!r}."
         )
     return Choice(entry_settings.pop("name", default and default.name), entry_settings)
 
@@ -381,7 +381,8 @@ def _check_run_number(key: str, value: Any) -> None:
     is_number = isinstance(value, allowed) and not isinstance(value, bool) and isfinite(value)
     if not is_number or not minimum <= value < limit:
         raise ConfigError(
-            f"{key} must be of type {kind.__name__} in [{minimum}, {limit}); got {value!r}."
+            f"{key} must be {'an integer' if kind is int else 'a number'} in "
+            f"[{minimum}, {limit}); got {value!r}."
         )
 
 
@@ -396,14 +397,14 @@ def _read_run_config(path: str | Path | None, overrides: Sequence[str]) -> dict[
 def _apply_run_config_override(tree: dict[str, Any], text: str) -> None:
     key, equals, value = text.partition("=")
     if not equals or not all(part.strip() for part in key.split(".")):
-        raise ConfigError(f"--set needs key=value, such as loss.name=binary; got {text!r}.")
+        raise ConfigError(f"--set requires key=value, such as loss.name=binary; got {text!r}.")
     *path, last = key.strip().split(".")
     for part in path:
         tree = tree.setdefault(part, {})
         if not isinstance(tree, dict):
             raise ConfigError(
-                f"--set needs a section before the last dot; got {text}, where {part} is a "
-                "single value."
+                f"--set requires a section before the last dot; got {text}, where {part} is a "
+                "value, not a section."
             )
     try:
         tree[last] = parse_toml(f"x = {value}")["x"]

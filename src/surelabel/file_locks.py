@@ -115,8 +115,9 @@ def _acquire_path_lock(path: Path, lock_file: Path) -> tuple[int | None, bool]:
             os.close(descriptor)
             if time.monotonic() > deadline:
                 raise DataError(
-                    f"{path} cannot be written: another process or thread has been writing it for "
-                    f"more than {MAX_WAIT_SECONDS:.0f} seconds. Try again when it has finished."
+                    f"{path} cannot be written: another process or thread has locked this path for "
+                    f"more than {MAX_WAIT_SECONDS:.0f} seconds. Try again after the other process "
+                    "has finished."
                 ) from error
             time.sleep(POLL_SECONDS)
         except OSError:

@@ -127,7 +127,7 @@ def _decode_lines(path: str | Path, stream: BinaryIO) -> Iterator[str]:
         if len(line) > LINE_LIMIT:
             raise DataError(
                 f"{path}, line {number}: a line must have at most {LINE_LIMIT} bytes; got a "
-                "longer line. Divide the line."
+                "longer line. Split the line."
             )
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -284,14 +284,19 @@ def _read_limited_text(path: str | Path, limit: int, kind: str | None, remedy: s
         remedy = remedy or SAVE_AS_UTF8
         size = os.fstat(stream.fileno()).st_size
         if size > limit:
-            raise DataError(f"{path} must have at most {limit} bytes; got {size} bytes. {remedy}")
+            raise DataError(
+                f"{path} must have at most {limit} bytes; got {size} bytes. Divide the file, or "
+                "check the path."
+            )
         try:
             text = stream.read(size).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             reason = describe_undecodable_text(error.object, error.start)
             raise unreadable_file_error(path, kind, reason, remedy) from error
         except MemoryError as error:
-            raise DataError(f"{path} does not fit into memory ({size} bytes). {remedy}") from error
+            raise DataError(
+                f"{path} does not fit into memory ({size} bytes). Free memory, or divide the file."
+            ) from error
     if (position := text.find("\0")) >= 0:
         raise unreadable_file_error(path, kind, f"a NUL byte at position {position}", remedy)
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -302,6 +307,6 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         counts = Counter(key for key, _ in pairs)
         raise ValueError(
-            f"an object with the key {quote_of_file(counts.most_common(1)[0][0])} twice"
+            f"an object that contains the key {quote_of_file(counts.most_common(1)[0][0])} twice"
         )
     return value

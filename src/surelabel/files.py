@@ -54,7 +54,7 @@ def check_writable_file_paths(paths: Iterable[str], *, forbidden: str = "") -> N
         is_utf8 = escape_non_utf8_file_path(path) == path
         if not is_utf8 or any(sign in path for sign in forbidden):
             raise DataError(
-                "The path of an image in a file of annotations must be valid UTF-8"
+                "The path of an image in an annotation file must be valid UTF-8"
                 f"{' without line breaks' if forbidden else ''}; got "
                 f"{escape_non_utf8_file_path(path)!r}. Rename the image file."
             )
@@ -269,7 +269,7 @@ def _write_errors_as_data_errors(path: str | Path) -> Iterator[None]:
         number = _error_number(error)
         reason = os.strerror(number) if number else str(error)
         is_full = number in (errno.ENOSPC, errno.EDQUOT)
-        remedy = " Delete other files, or give a path on another disk." if is_full else ""
+        remedy = " Free disk space, or give a path on another disk." if is_full else ""
         raise DataError(f"{path} cannot be written: {reason}.{remedy}") from error
 
 

@@ -25,10 +25,10 @@ def test_a_file_of_vectors_becomes_three_parts(tmp_path, parts):
 def test_parts_that_are_missing_are_named(tmp_path):
     content = {"features": np.ones((3, 2)), "targets": np.eye(3, 2), "names": ["a", "b"]}
     np.savez(tmp_path / "no.npz", **content)
-    with pytest.raises(DataError, match="Missing: train, validation, test"):
+    with pytest.raises(DataError, match="got no rows of train, validation, test"):
         load_feature_splits(tmp_path / "no.npz")
     np.savez(tmp_path / "some.npz", **content, part=["train", "train", "test"])
-    with pytest.raises(DataError, match="Missing: validation"):
+    with pytest.raises(DataError, match="got no rows of validation"):
         load_feature_splits(tmp_path / "some.npz")
 
 

@@ -80,5 +80,5 @@ def test_there_are_at_least_two_whole_folds(folds):
 )
 def test_a_state_of_another_selection_is_refused(change):
     state = CrossValidated().fit(*labels(30, [2.0, -2.0])).state()
-    with pytest.raises(DataError, match="of a calibrator among beta, vector, hierarchical"):
+    with pytest.raises(DataError, match="selected is one of beta, vector, hierarchical"):
         CrossValidated().restore(state | change)

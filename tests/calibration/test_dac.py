@@ -133,7 +133,7 @@ def test_text_vectors_must_be_finite_and_not_zero():
     for value in (0.0, np.nan, np.inf):
         bad = good.tuned.copy()
         bad[1] = value
-        with pytest.raises(InputError, match="finite and not zero; got 1 invalid vectors"):
+        with pytest.raises(InputError, match="finite and nonzero; got 1 invalid vector"):
             fitted().with_label_texts(good, LabelTexts(good.zero_shot, bad))
 
 

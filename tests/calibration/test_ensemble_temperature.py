@@ -53,5 +53,5 @@ def test_tails_are_exact_where_a_probability_would_have_been_rounded_to_one():
     ("weights", "prior"), [([0.5, 0.4, 0.0], 0.1), ([1.0, 0.0], 0.1), ([1.0, 0.0, 0.0], 1.0)]
 )
 def test_a_saved_mixture_must_be_one(weights, prior):
-    with pytest.raises(DataError, match=r"three weights >= 0 that sum to 1 and a prior"):
+    with pytest.raises(DataError, match=r"three weights >= 0 that sum to 1, and a prior"):
         EnsembleTemperature().restore({"temperature": 1.0, "weights": weights, "prior": prior})

@@ -18,7 +18,7 @@ def test_suspected_targets_are_corrected_and_fitted_again(home, run):
 
 def test_an_audit_without_a_folder_names_the_option(home, run):
     line = ["audit", "labels.csv", "--method", "zero_shot", "--folds", "2"]
-    assert run(*line).out.rstrip().endswith("and a file for corrections of the targets.")
+    assert run(*line).out.rstrip().endswith("and the file corrections.csv.")
     results = json.loads(run(*line, "--json").out)
     assert (results["rows"], results["labels"]) == (24, 4)
 

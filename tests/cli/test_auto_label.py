@@ -65,7 +65,8 @@ def test_scores_are_labelled_and_the_file_is_read_again(home, run):
         "wrong",
     ]
     assert lines[0].split()[:2] == ["dog", "positive"]
-    assert "(140 images, 160 with known targets left out; 120 calibration images)." in done.out
+    assert "(140 images, 120 calibration images)." in done.out
+    assert "because they are used for fitting or calibration: 160." in done.out
     assert "at most 10 %" in done.out
     assert done.out.endswith("Written to accepted.csv.\n")
     labelled = read_label_entries("accepted.csv")
@@ -93,13 +94,13 @@ def test_vectors_and_images_are_labelled(home, run):
     command = ("auto-label", "b.npz", "--model", "linear", "--calibration", "a.npz")
     refused = run(*command)
     assert refused.code == 1
-    assert "New images must not be calibration images or images of the fit" in refused.err
+    assert "must be new, that is, not used for the fit or the calibration" in refused.err
     refused = run(*command[:-1], "b.npz")
-    assert "got 180 rows of the fit or the calibration" in refused.err
+    assert "got 180 rows of the fit or an earlier calibration" in refused.err
     done = run("auto-label", "new.npz", *command[2:], "--max-wrong", "0.2")
     assert done.code == 0, done.err
-    assert "300 rows; 120 calibration rows" in done.out
-    assert "The targets were not written; add --out FILE.csv." in done.out
+    assert "300 rows, 120 calibration rows" in done.out
+    assert "No file was written. Add --out FILE.csv" in done.out
 
 
 def test_calibration_scores_can_be_in_another_file(home, run):
@@ -110,17 +111,18 @@ def test_calibration_scores_can_be_in_another_file(home, run):
     assert run(*command).code == 1  # no image of new.csv has labels
     done = run(*command, "--calibration-scores", "scores:scores.csv")
     assert done.code == 0, done.err
-    assert "(140 images, 40 with known targets left out; 120 calibration images)." in done.out
+    assert "(140 images, 120 calibration images)." in done.out
+    assert "because they are used for fitting or calibration: 40." in done.out
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ((), "Missing option '--calibration'"),
-        (("--calibration", "missing.csv"), "no such file or folder"),
-        (("--calibration", "fit.csv"), "40 images of the fit or the calibration"),
+        (("--calibration", "missing.csv"), "missing.csv does not exist"),
+        (("--calibration", "fit.csv"), "40 images of the fit or an earlier"),
         (("--calibration", "truth.csv", "--max-wrong", "0"), "is not in the range 0<x<1"),
-        (("--calibration", "truth.csv", "--max-wrong", "nan"), "is not"),
+        (("--calibration", "truth.csv", "--max-wrong", "nan"), "a finite number; got nan"),
         (("--calibration", "truth.csv", "--max-wrong", "0.001"), "requires at least 368"),
         (("--calibration", "truth.csv", "--labels", "tiger"), "tiger"),
     ],
@@ -141,4 +143,4 @@ def test_images_need_no_scores(home, run):
     assert json.loads(done.out)["images"] == 25
     refused = run("auto-label", "images.txt", "--model", "model", "--calibration", "truth.csv")
     assert refused.code == 1
-    assert "model needs scores of the calibration images" in refused.err
+    assert "model requires scores of the calibration images" in refused.err

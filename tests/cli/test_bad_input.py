@@ -165,12 +165,21 @@ FIT = ["fit", "labels.csv", "--set", "method.name=linear", "--set", "epochs=1"]
 BELOW_A_FILE = "names.txt/below"
 CASES = {
     "an empty folder": (empty_folder, "Expected images .* got 0 images among 0 files in empty"),
-    "a folder that is not there": (["tag", "nowhere", "--labels", "lion"], "nowhere: no such file"),
-    "only broken images": (only_broken_images, "none of 1 is. The first: .*one.jpg"),
+    "a folder that is not there": (
+        ["tag", "nowhere", "--labels", "lion"],
+        "nowhere does not exist",
+    ),
+    "only broken images": (
+        only_broken_images,
+        "got 1 unreadable image. The first error: .*one.jpg",
+    ),
     "a broken image when strict": (one_broken_image_when_strict, "broken.jpg: not an image"),
     "no label names": (["tag", "images"], "tiny-vit requires labels; got none"),
-    "an empty label name": (["tag", "images", "--labels", ""], "Expected labels; got none"),
-    "an empty file of names": (empty_names_file, "Expected labels; got none"),
+    "an empty label name": (
+        ["tag", "images", "--labels", ""],
+        "Expected at least one label; got none",
+    ),
+    "an empty file of names": (empty_names_file, "Expected at least one label; got none"),
     "duplicate names": (
         ["tag", "images", "--labels", "lion, bear, lion"],
         "must be unique.*'lion'",
@@ -178,7 +187,7 @@ CASES = {
     "duplicate names in a file": (twice_in_a_file, "'lion' on line 1 and again on line 3"),
     "a name of 300 characters": (
         ["tag", "images", "--labels", "a" * 300],
-        "has 300 characters; at most 200",
+        "has 300 characters, but must have at most 200",
     ),
     "a file of names that is not there": (
         ["tag", "images", "--labels", "gone.txt"],
@@ -186,7 +195,7 @@ CASES = {
     ),
     "labels for images that do not exist": (
         label_file("path,lion\nimages/gone.jpg,1\n"),
-        "All 1 images of .* must exist; 1 do not: .*gone.jpg",
+        "All images of .* must exist; 1 of 1 missing: .*gone.jpg",
     ),
     "a wrong column count": (
         label_file("path,lion\nimages/00000.jpg,1\nimages/00001.jpg,1,0\n"),
@@ -202,22 +211,22 @@ CASES = {
     ),
     "an annotation file that is not there": (
         ["evaluate", "tiny-vit", "gone.csv"],
-        "gone.csv: no such",
+        "gone.csv does not exist",
     ),
     "a split that is not there": (
         ["evaluate", "tiny-vit", "scenes-80:tests"],
-        "has no split 'tests'. Its splits are train",
+        "The split of scenes-80 must be one of train.*; got 'tests'",
     ),
     "an unknown name in a query": (search("lion & guitr"), "'guitr'.* Did you mean 'guitar'"),
     "an empty query": (search(" "), "A query must contain at least one term"),
-    "unbalanced quotes": (search('"lion'), "Every quote needs a closing quote"),
-    "a parenthesis that is not closed": (search("(lion | guitar"), r"Every \( needs a \)"),
-    "a date that does not exist": (search("date>=2024-13"), "no such date"),
-    "a label with a colon": (search("lion: male"), 'written in quotes: "lion: male"'),
+    "unbalanced quotes": (search('"lion'), "This quote has no closing quote"),
+    "a parenthesis that is not closed": (search("(lion | guitar"), r"This \( has no matching \)"),
+    "a date that does not exist": (search("date>=2024-13"), "date must exist"),
+    "a label with a colon": (search("lion: male"), 'in quotes: "lion: male"'),
     "a threshold under !": (search("!lion>0.8"), "Write lion<0.8 without !"),
     "10,000 labels": (search("&".join(["lion"] * 10_000)), "at most 10,000 characters"),
-    "no index": (["search", "images", "lion"], "images must be an index"),
-    "an index from a newer version": (newer_index, "version 99.*Install a newer surelabel"),
+    "no index": (["search", "images", "lion"], "images must be the folder of an index"),
+    "an index from a newer version": (newer_index, "version 99.*Install a newer version"),
     "a truncated index": (truncated_index, "high-.*npy"),
     "an index of another recognizer": (
         ["index", "index", "images", "--model", "tiny-vit"],
@@ -225,11 +234,11 @@ CASES = {
     ),
     "an unknown model": (
         ["tag", "images", "--labels", "lion", "--model", "tiny-vitt"],
-        "'tiny-vitt' is not an encoder. Nearest: tiny-vit",
+        "'tiny-vitt' is not the name of an encoder. Nearest: tiny-vit",
     ),
     "a mistyped folder of a recognizer": (
         ["evaluate", "recognizr", "labels.csv"],
-        "There is no folder recognizr, and 'recognizr' is not an encoder",
+        "There is no folder recognizr, and 'recognizr' is not the name of an encoder",
     ),
     "a mistyped path of a recognizer": (
         ["evaluate", "./recognizr", "labels.csv"],
@@ -237,19 +246,19 @@ CASES = {
     ),
     "an encoder in two options": (
         ["tag", "images", "--labels", "lion", "--set", "encoder.name=tiny-rn"],
-        "The encoder must be given by --model; got --model tiny-vit and a setting",
+        "The encoder must be given only with --model; got --model tiny-vit and the setting",
     ),
     "a device without values": (
         ["tag", "images", "--labels", "lion", "--device", "meta"],
-        "--device must be available to torch on this machine.* got 'meta'",
+        "--device must be a device that torch can use.* got 'meta'",
     ),
     "a template without a place": (
         ["tag", "images", "--labels", "lion", "--template", "photo"],
-        "--template must be one of one, ensemble, .*; got 'photo'",
+        "--template must be the name of a set .one, ensemble., .*; got 'photo'",
     ),
     "a seed that is too large": (
         ["fit", "labels.csv", "--out", "new", "--seed", "9" * 20],
-        "--seed must be of type int in",
+        "--seed must be an integer in",
     ),
     "several annotation files": (
         ["fit", "labels.csv", "labels.csv", "--out", "new"],
@@ -261,7 +270,7 @@ CASES = {
     ),
     "an unknown device": (
         ["tag", "images", "--labels", "lion", "--device", "gpu"],
-        "device must be available to torch.*'gpu'",
+        "device must be a device that torch can use.*'gpu'",
     ),
     "an unknown output format": (
         ["tag", "nowhere", "--labels", "lion", "--out", "tags.xlsx"],
@@ -274,14 +283,14 @@ CASES = {
     ),
     "a recognizer without its weights": (
         without("weights.safetensors"),
-        "recognizer must be a complete saved recognizer; missing: weights.safetensors",
+        "must be a complete saved recognizer; the folder does not contain weights.safetensors",
     ),
-    "a recognizer without its names": (without("names.txt"), "missing: names.txt"),
+    "a recognizer without its names": (without("names.txt"), "does not contain names.txt"),
     "truncated weights": (truncated("weights.safetensors"), "weights.safetensors is damaged"),
     "a truncated calibration": (truncated("calibration.json"), "calibration.json is damaged"),
     "truncated names": (
         truncated("names.txt"),
-        "must have 3 labels, like names.txt; got 4. Copy the complete folder",
+        "must contain 3 labels, as in names.txt; got 4. Copy the complete folder",
     ),
     "tags that cannot be written": (
         ["tag", "images", "--labels", "lion", "--out", f"{BELOW_A_FILE}/tags.csv"],
@@ -310,7 +319,7 @@ CASES = {
     ),
     "a report over something else": (
         ["evaluate", "recognizer", "labels.csv", "--report", "images"],
-        "or an existing report; got images, which contains other files",
+        "new or empty, or contain an existing report; got images, which contains other files",
     ),
     "a report over the current folder": (
         ["evaluate", "recognizer", "gone.csv", "--report", "."],
@@ -341,16 +350,16 @@ CASES = {
     "vectors that are not there": (["evaluate", "tiny-vit", "gone.npz"], "gone.npz"),
     "targets that do not fit the vectors": (
         archive(targets=np.eye(5, 2)),
-        "got 6 rows of features and 5 of targets",
+        "got 6 rows of features and 5 rows of targets",
     ),
     "a part of vectors without parts": (
         archive(":test"),
-        "has no split 'test'. Splits of the file: none",
+        "contains no split 'test'. Give the file without a split",
     ),
-    "an empty part of vectors": (archive(":"), "has no split ''"),
+    "an empty part of vectors": (archive(":"), "contains no split ''"),
     "an unknown part of vectors": (
         archive(":tests", part=np.array(["train"] * 3 + ["test"] * 3)),
-        "has no split 'tests'. Splits of the file: train, test",
+        "contains no split 'tests'. Give one of its splits: train, test",
     ),
     "an unknown loss": ([*FIT, "--loss", "spaa", "--out", "new"], "'spaa'.* Did you mean 'spa'"),
     "an unknown method": (["fit", "labels.csv", "--method", "liner", "--out", "new"], "'linear'"),
@@ -399,7 +408,7 @@ CASES = {
     ),
     "images alone and no names": (
         ["fit", "images", *TAILOR],
-        "tailor requires labels, .* --labels",
+        "tailor requires labels; got images without labels. Add --labels",
     ),
     "one label for a method that compares labels": (
         ["fit", "images", *TAILOR, "--labels", "lion"],
@@ -415,10 +424,10 @@ CASES = {
     ),
     "a loss that gives no log-odds, without labels": (
         ["fit", "images", *TAILOR, "--labels", "names.txt", "--loss", "two_way"],
-        "a loss whose scores are log-odds; got two_way",
+        "a loss whose scores are log-odds; got loss.name=two_way. Use loss.name=binary",
     ),
     "a folder without images to learn from": (folder_without_images, "got 0 images among 1 file "),
-    "only broken images to learn from": (folder_of_a_broken_image, "none of 1 is"),
+    "only broken images to learn from": (folder_of_a_broken_image, "got 1 unreadable image"),
     "vectors for a method that requires images": (
         archive_of_tokens,
         "features:6 needs precomputed features",
@@ -438,7 +447,7 @@ CASES = {
     ),
     "a method for a saved recognizer": (
         ["tag", "images", "--model", "recognizer", "--method", "zero_shot"],
-        "which keeps its method. Remove --method and --set",
+        "whose method cannot be changed. Remove --method and --set",
     ),
     "two names and a score within the list": (
         ["tag", "images", "--labels", "lion, bear", "--set", "method.domain=centred"],
@@ -451,20 +460,22 @@ CASES = {
     ),
     "a label longer than the context": (
         label_longer_than_the_context,
-        r"at most 32 tokens.* context of 16 and 32 or more tokens of 'word .* a shorter label\.",
+        r"at most 32 tokens together; got 16 context vectors and 32 or more tokens of 'word "
+        r".* a shorter label\.",
     ),
     "covariances in batches of one image": (
         [*FIT, "--regularizer", "class_covariance", "--set", "batch_size=1", "--out", "new"],
-        "compares the images of a batch and needs 4 or more .* got 1. Increase batch_size",
+        "compares the images of a batch and needs 4 or more images per forward pass .* got "
+        r"1\. Increase batch_size",
     ),
     "covariances of one image": (one_labelled_image, "needs 4 or more .* got 1 training images"),
     "only unknown targets": (
         only_unknown_targets,
-        "need known positive and known negative targets; got 0 positive among 0 known",
+        "one known positive and one known negative target; got 0 positive among 0 known",
     ),
     "shots of unknown targets": (
         ["fit", "labels.csv", *COOP, "--labels", "zebra, cow", "--shots", "2", "--out", "new"],
-        "--shots requires images with a positive label; none of 24 images has one",
+        "--shots requires images with a positive label; got 24 images without positive labels",
     ),
     "captions in another encoding": (
         captions_in_latin_1,
@@ -512,9 +523,7 @@ def test_ctrl_c_says_in_one_line_that_a_rerun_goes_on_and_it_does(tmp_path, run,
         os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to the workers as well
         said = started.stderr.read().splitlines()
     assert started.returncode == 130
-    assert [
-        line for line in said if line.startswith("Interrupted. Encoded images are in the cache")
-    ]
+    assert [line for line in said if line.startswith("Interrupted. The features of encoded")]
     assert len(said) == 1
     assert not Path(tmp_path / "tags.csv").exists()
     done = run(*line)

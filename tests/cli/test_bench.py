@@ -44,8 +44,10 @@ def test_a_file_without_parts_is_one_sentence(vectors, run):
     np.savez("no.npz", features=np.ones((3, 2)), targets=np.eye(3, 2), names=["a", "b"])
     done = run("bench", "calibrated", "--features", "no.npz")
     assert done.code == 1
-    assert done.err.startswith("Error: no.npz must contain rows of each split")
-    assert "Missing: train, validation, test." in done.err
+    assert done.err.startswith(
+        "Error: no.npz must contain rows of the splits train, validation and test; "
+    )
+    assert "got no rows of train, validation, test. Name the split" in done.err
 
 
 def test_an_encoder_that_is_none_is_one_sentence(vectors, run):
@@ -112,7 +114,7 @@ def test_bench_supervised_prints_the_number_of_recognizers_and_the_tables(
     monkeypatch.setattr(module, "load_supervised_scene_splits", load_few)
     done = run("bench", "supervised", "--quick", "--out", "found")
     assert done.code == 0, done.err
-    assert "4 recognizers per encoder. To resume" in done.err
+    assert "For each encoder, 4 recognizers are fitted. To resume" in done.err
     assert done.out.startswith("## scenes-80, tiny-vit\n")
     assert done.out.strip() == (tmp_path / "found" / "supervised.md").read_text().strip()
     assert "Written: found/supervised.md, supervised.json and supervised.png" in done.err

@@ -23,10 +23,10 @@ def test_calibration_counts_positives_and_lists_the_rarest_labels(home, run):
 
 def test_calibration_names_the_dataset_of_the_metrics(home, run):
     done = run("calibrate", "recognizer", "labels.csv")
-    assert "Evaluated on the calibration dataset, so the metrics are optimistic" in done.out
-    assert "The result was not saved; add --out FOLDER to save the result." in done.out
+    assert "computed on the calibration dataset, so the metrics are optimistic" in done.out
+    assert "The recognizer was not saved. Add --out FOLDER to save the recognizer." in done.out
     done = run("calibrate", "recognizer", "labels.csv", "--test", "labels.csv", "--out", "again")
-    assert "Evaluated on labels.csv." in done.out
+    assert "The metrics were computed on labels.csv." in done.out
     assert "Saved in again." in done.out
     assert "\nCross-validated log loss of the calibrators: beta 0." in done.out
     about = "beta (selected by log loss) on 24 labelled images"
@@ -59,7 +59,7 @@ def test_all_images_that_cannot_be_read_are_named_once_at_the_end(home, run):
 
 def test_calibration_adapts_to_unlabelled_images(home, run):
     done = run("calibrate", "recognizer", "images", "--unlabelled", "--out", "moved")
-    assert done.out.startswith("The calibration was adapted to 24 images, assuming")
+    assert done.out.startswith("The calibration was adapted to 24 images. The adaptation assumes")
     assert (
         Recognizer.load("moved").calibrated_on
         == "beta (selected by log loss) on 24 labelled images, adapted to 24 other images"

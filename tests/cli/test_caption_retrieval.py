@@ -14,7 +14,7 @@ SCORES = np.eye(12) + np.random.default_rng(0).normal(size=(12, 12)) / 2
 def test_the_text_has_both_tables():
     text = caption_retrieval_as_text(evaluate_pair_scores(SCORES, PAIRS, np.exp(-SCORES)))
     lines = text.splitlines()
-    assert lines[0].startswith("12 images and 12 captions. The sum of the six recalls (RSUM) is ")
+    assert lines[0].startswith("The evaluation contains 12 images and 12 captions. RSUM, the ")
     assert any(line.split("  ")[0] == "R@10" for line in lines)
     assert sum("null: minus margin" in line for line in lines) == 2
     assert sum("uncertainty of the pair" in line for line in lines) == 2

@@ -13,8 +13,8 @@ def test_two_models_are_compared_and_reported(home, run):
     assert done.out.startswith("A: tiny-vit. B: recognizer.\n24 images, 4 labels.\n")
     for title in ("mAP ", "mAP by image", "Brier skill", "Log loss", "ECE ", "ACE", "MCE"):
         assert f"\n{title}" in done.out
-    assert "\n6 more metrics are in the results of --json and --report.\n" in done.out
-    assert "with 20 resamples that are the same for A and B" in done.out
+    assert "\nThe results of --json and --report contain 6 more metrics.\n" in done.out
+    assert "computed from 20 resamples" in done.out
     assert "Report: report/index.html" in done.err
     held = json.loads((home / "report" / "comparison.json").read_text())
     assert held["second"]["calibration"].startswith("beta (selected by log loss) on 24 labelled")
@@ -64,16 +64,19 @@ def test_a_file_against_itself_has_differences_of_zero(home, run):
     [
         (
             "compare labels.csv tiny-vit labels.csv",
-            r"labels.csv must contain predictions.*give scores:labels.csv with --as",
+            r"labels.csv must contain predictions.*give scores:labels.csv and --as KIND",
         ),
         ("compare nowhere/ tiny-vit labels.csv", r"no such folder"),
         ("compare names.txt tiny-vit labels.csv", r"requires a folder or the name of an encoder"),
-        ("compare tiny-vit recognizer nowhere.csv", r"nowhere.csv: no such file"),
-        ("compare tiny-vit recognizer labels.csv names.txt", r"unexpected extra argument"),
-        ("compare tiny-vit recognizer labels.csv --as logits", r"--as applies to scores:FILE"),
+        ("compare tiny-vit recognizer nowhere.csv", r"nowhere.csv does not exist"),
+        (
+            "compare tiny-vit recognizer labels.csv names.txt",
+            r"LABELS can be given only after scores",
+        ),
+        ("compare tiny-vit recognizer labels.csv --as logits", r"--as applies only to scores:FILE"),
         ("compare tiny-vit recognizer labels.csv --resamples 1", r"1 is not in the range"),
         ("compare tiny-vit recognizer labels.csv --report images", r"The folder of a report"),
-        ("compare tiny-vit scores:names.txt labels.csv", r"needs --as"),
+        ("compare tiny-vit scores:names.txt labels.csv", r"requires --as"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(home, run, line, message):

@@ -37,15 +37,20 @@ def test_groups_are_printed_with_the_rate_of_the_limit(duplicated, home, run):
     assert lines[1].split() == ["1", "equal", "content", str(home / "images" / "z-copy.jpg")]
     assert lines[2].split()[::2] == ["2", str(second)]
     assert 0.98 < float(lines[2].split()[1]) < 1
-    assert lines[4] == "2 groups with 4 of 26 images; 1 image repeats the content of another file."
+    assert lines[4] == (
+        "Found 2 groups with 4 of 26 images; 1 image repeats the content of another file."
+    )
     assert lines[5].startswith(
         "1 of 300 pairs with different content have a cosine of at least 0.9"
     )
-    assert lines[5].endswith(": a share of 3.3e-03.")
+    assert lines[5].endswith(" (share 3.3e-03).")
     assert lines[6].startswith("False-positive rate: ")
     assert ". With tiny-vit, " in lines[6]
-    assert "of 49,995,000 pairs of different generated scenes reach a cosine of 0.9" in lines[6]
-    assert lines[6].endswith("can have a rate that is thousands of times higher.")
+    assert (
+        "of 49,995,000 pairs of different generated scenes have a cosine of at least 0.9"
+        in lines[6]
+    )
+    assert lines[6].endswith("the rate can be thousands of times higher.")
     assert lines[7].startswith("In this index, the false-positive rate is at most the share")
     assert len(lines) == 8
 
@@ -76,9 +81,9 @@ def test_json_has_all_groups_and_the_measured_limit(duplicated, home, run):
 def test_a_given_cosine_states_a_bound_or_that_there_is_none(duplicated, run):
     high = run("duplicates", "index", "--min-cosine", "0.9999").out
     assert "False-positive rate: at most " in high
-    assert "pairs of different generated scenes reach a cosine of 0.9" in high
+    assert "pairs of different generated scenes have a cosine of at least 0.9" in high
     low = run("duplicates", "index", "--min-cosine", "0.5").out
-    assert "rate of tiny-vit is not measured for limits as low as 0.5." in low
+    assert "rate of tiny-vit was not measured for a minimum cosine as low as 0.5." in low
 
 
 def test_a_higher_rate_selects_a_lower_cosine(duplicated, run):
@@ -93,7 +98,7 @@ def test_a_higher_rate_selects_a_lower_cosine(duplicated, run):
 def test_another_encoder_is_not_measured():
     result = DuplicateSearch((), 0.9, None, None, 3, 3, 0, 0)
     assert describe_duplicate_limit(result) == (
-        "The false-positive rate is not measured for this encoder."
+        "The false-positive rate was not measured for this encoder."
     )
 
 
@@ -101,7 +106,7 @@ def test_another_encoder_is_not_measured():
 def test_more_pairs_than_images_and_zero_vectors_are_noted(n_pairs, is_noted):
     result = DuplicateSearch((), 0.5, None, None, 25, 20, 2, n_pairs)
     *_, last = notes = describe_duplicate_search(result)
-    assert any("There are more pairs than images" in note for note in notes) == is_noted
+    assert any("There are more reported pairs than images" in note for note in notes) == is_noted
     assert last == "2 image vectors are zero and cannot be compared."
 
 
@@ -116,7 +121,7 @@ def test_an_unmeasured_encoder_needs_a_cosine(random_checkpoint, home, run):
     assert done.err.count("\n") == 1
     done = run("duplicates", "other", "--min-cosine", "0.9999")
     assert done.code == 0
-    assert "The false-positive rate is not measured for this encoder." in done.out
+    assert "The false-positive rate was not measured for this encoder." in done.out
     assert "In this index, the false-positive rate is at most the share" in done.out
 
 
@@ -157,9 +162,12 @@ def test_many_groups_are_cut_without_json(home, run):
         (["--min-cosine", "nan"], "'--min-cosine'"),
         (["--false-positive-rate", "0"], "'--false-positive-rate'"),
         (["--max-pairs", "0"], "'--max-pairs'"),
-        (["--open"], "add --gallery FILE.html"),
+        (["--open"], "Add --gallery FILE.html"),
         (["--gallery", "page.png"], "ends in .html"),
-        (["--min-cosine", "0.9", "--false-positive-rate", "0.1"], "give either --min-cosine or"),
+        (
+            ["--min-cosine", "0.9", "--false-positive-rate", "0.1"],
+            "Expected either --min-cosine or",
+        ),
     ],
 )
 def test_an_option_out_of_range_is_a_usage_error(home, run, options, line):
@@ -215,4 +223,4 @@ def test_damaged_vectors_are_one_line(home, run):
 def test_a_folder_that_is_no_index_is_one_line(home, run):
     done = run("duplicates", "images", "--quiet")
     assert (done.code, done.err.count("\n")) == (1, 1)
-    assert "must be an index" in done.err
+    assert "must be the folder of an index" in done.err

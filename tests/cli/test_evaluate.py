@@ -14,9 +14,9 @@ def test_evaluation_prints_the_main_metrics_and_writes_a_report(home, run):
     assert all(f"{what} at k" in done.out for what in ("Precision", "Recall", "F1"))
     assert "Number of labels for which a metric is undefined: none." in done.out
     assert "Adaptive ECE" not in done.out
-    assert re.search(r"\n\d+ more metrics are in the results of --json and --report\.\n", done.out)
+    assert re.search(r"\nThe results of --json and --report contain \d+ more metrics\.\n", done.out)
     page = (home / "report" / "index.html").read_text()
-    assert "validation record of the recognizer: 24 images of its calibration" in page
+    assert "validation record of the recognizer, which was computed from 24 images" in page
     assert "Report: report/index.html" in done.err
     held = json.loads((home / "report" / "evaluation.json").read_text())["operating_points"]
     recognizer = Recognizer.load("recognizer")
@@ -95,7 +95,7 @@ def test_retrieval_judges_all_short_queries(home, run):
 def test_the_length_of_queries_needs_retrieval(home, run):
     done = run("evaluate", "recognizer", "labels.csv", "--max-literals", "2")
     assert (done.code, done.out) == (2, "")
-    assert "--max-literals limits the queries of --retrieval; add --retrieval." in done.err
+    assert "--max-literals requires --retrieval; got only --max-literals." in done.err
 
 
 def test_an_encoder_is_measured_with_a_method_that_needs_no_labels(home, run):

@@ -75,7 +75,7 @@ def test_a_fit_whose_result_cannot_be_saved_is_stored_and_resumes(home, run):
     assert done.code == 1
     assert re.fullmatch(
         r"Error: fitted/ cannot be written: No space left on device\. .*"
-        r"The fit is stored in .*fitted\.unfinished; the same fit resumes from it\.\n",
+        r"The fit is stored in the checkpoint .*fitted\.unfinished\. To resume .*again\.\n",
         done.err.splitlines(keepends=True)[-1],
     )
     files = ["fitted.unfinished", "fitted.unfinished.fold-1-of-2", "fitted.unfinished.fold-2-of-2"]
@@ -134,7 +134,7 @@ def test_a_search_of_scores_asks_for_calibration_first(home, run):
     run("fit", "labels.csv", "--out", "fitted", "--loss", "two_way", *LINEAR)
     done = run("evaluate", "fitted", "labels.csv", "--search", "lion", "--report", "report")
     assert (done.code, done.out) == (1, "")
-    assert "requires probabilities, but the recognizer is not calibrated" in done.err
+    assert "require probabilities; got scores that are not calibrated" in done.err
     assert not (home / "report").exists()
 
 
@@ -210,7 +210,9 @@ def test_a_fit_that_ctrl_c_ended_is_done_again_by_the_same_command(
 def test_shots_sample_the_images_of_the_fit_and_print_the_counts(home, run):
     done = run("fit", "labels.csv", "--out", "fitted", "--shots", "2", *LINEAR)
     assert done.code == 0, done.err
-    sampled = re.search(r"Sampled (\d+) of 24 images with 2 to \d+ positive images", done.err)
+    sampled = re.search(
+        r"Sampled (\d+) of 24 images; each label has 2 to \d+ positive images", done.err
+    )
     assert 2 <= int(sampled[1]) <= 8
     assert f"Fitted linear on {sampled[1]} images for 4 labels." in done.out
     assert re.search(r"Positive images per label: lion \d+, coffee \d+, guitar", done.err)
@@ -219,7 +221,7 @@ def test_shots_sample_the_images_of_the_fit_and_print_the_counts(home, run):
 def test_more_shots_than_images_take_all_positive_images(home, run):
     done = run("fit", "labels.csv", "--out", "all", "--shots", "99", "--json", *LINEAR)
     assert json.loads(done.out)["images"] == 24
-    assert "Fewer than 99 images, of which all are used: lion " in done.err
+    assert "Labels with fewer than 99 positive images, all of which are used: lion " in done.err
 
 
 def test_shots_of_images_without_labels_are_refused(home, run):
@@ -242,7 +244,7 @@ def test_a_method_of_texts_is_fitted_on_captions_without_an_image(tmp_path, run,
     labels = ["--labels", "lion, guitar, zebra"]
     done = run("fit", "captions.txt", *labels, "--out", "fitted", *TAI)
     assert done.code == 0, done.err
-    assert "Note: 1 of 3 labels (zebra) are not mentioned in any text; they are learned" in done.err
+    assert "Note: 1 of 3 labels (zebra) is not mentioned in any text and is learned" in done.err
     assert "2 of 4 captions mention no label and are not used." in done.err
     assert done.out.startswith("Fitted tai on 2 captions for 3 labels. Saved in fitted.")
     assert "Next: surelabel calibrate fitted OTHER_DATASET --out fitted-calibrated" in done.out
@@ -264,14 +266,14 @@ def test_what_was_fitted_on_captions_is_calibrated_and_tags_images(home, run):
         (["captions.txt"], "tai requires one caption file and labels; got no labels"),
         (["captions.txt", "captions.txt", "--labels", "lion"], "and labels; got 2 files"),
         (["captions.txt", "--labels", "cow"], "At least one caption must mention a label"),
-        (["no.txt", "--labels", "lion"], "no.txt: no such file"),
+        (["no.txt", "--labels", "lion"], "no.txt does not exist"),
         (
             ["captions.txt", "--labels", "lion, cow", "--folds", "2"],
             "folds requires annotated images",
         ),
         (["captions.txt", "--labels", "lion", "--shots", "2"], "--shots requires an annotated"),
         (["captions.txt", "--labels", "lion"], "tai requires at least 2 labels"),
-        (["captions.txt", "--labels", "long.txt"], "at most 32 tokens, the context length"),
+        (["captions.txt", "--labels", "long.txt"], "at most 32 tokens together; got"),
     ],
 )
 def test_captions_that_cannot_be_fitted_are_refused_on_one_line(
@@ -301,7 +303,7 @@ def test_captions_of_images_are_labels_for_methods_that_learn_from_labels(name, 
     done = run("fit", name, *labels, "--out", "fitted")
     assert done.code == 0, done.err
     assert done.out.startswith(f"Fitted {method} on 6 images for 2 labels.")
-    assert "Note: Labels that no caption of an image mentions are used as negative" in done.err
+    assert "Note: A label that no caption of an image mentions is used as a negative" in done.err
     assert Recognizer.load("fitted").names == ["lion", "guitar"]
 
 
@@ -309,7 +311,10 @@ def test_captions_of_images_are_labels_for_methods_that_learn_from_labels(name, 
     ("arguments", "message"),
     [
         (["captions.csv"], "Captions need --labels, which are searched in the captions"),
-        (["captions.csv", "--labels", "lion"], "1 do not, such as './lost.jpg'. Correct the paths"),
+        (
+            ["captions.csv", "--labels", "lion"],
+            "1 of 1 files are missing, such as './lost.jpg'. Correct the paths",
+        ),
         (["captions.csv", "--labels", "cow"], "At least one caption must mention a label"),
         (["captions.txt", "--labels", "lion"], "got the text file captions.txt. Give a CSV file"),
         (["damaged.json", "--labels", "lion"], "damaged.json"),
@@ -365,18 +370,21 @@ def test_keywords_in_sidecars_are_labels_and_what_was_read_is_printed(home, run)
     assert Recognizer.load("fitted").names == ["lion", "rocket"]
     refused = run("fit", "labels.csv", "--missing", "unknown", "--out", "other", *LINEAR)
     assert refused.code == 1
-    assert "missing can be given for XMP sidecars only" in refused.err
+    assert "missing can be given only for XMP sidecars" in refused.err
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ((), "--devices needs --method"),
-        (("--method", "linear"), "linear is fitted on one device. Remove devices or set"),
+        ((), "--devices requires --method"),
+        (("--method", "linear"), "linear is fitted on one device. Remove devices, or set"),
         (("--method", "extra_trees"), "extra_trees is fitted on one device. Remove devices."),
         (("--method", "tailor"), "tailor is fitted on one device. Remove devices."),
-        (("--method", "recover_match"), "RecoverMatch has batch normalization"),
-        (("--method", "variational_tagger"), "has loss terms of internal quantities"),
+        (
+            ("--method", "recover_match"),
+            "RecoverMatch must be trained on one device, because the method has batch norm",
+        ),
+        (("--method", "variational_tagger"), "has loss terms that depend on all images"),
     ],
 )
 def test_methods_that_need_one_device_refuse_devices(home, run, options, text):

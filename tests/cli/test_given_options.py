@@ -13,7 +13,7 @@ from surelabel.cli.given_options import check_options_are_not_given, is_option_g
 @click.option("--memory", type=int, default=512, expose_value=False)
 def tag(model, names, ignore, remove):
     click.echo([name for name in ("model", "names", "ignore", "remove") if is_option_given(name)])
-    check_options_are_not_given({"names", "ignore", "memory"}, "has no effect with scores.")
+    check_options_are_not_given({"names", "ignore", "memory"}, "cannot be combined with scores.")
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,5 @@ def test_options_that_the_user_gave_are_named(arguments, given, refused):
     done = CliRunner().invoke(tag, arguments)
     assert done.stdout == f"{given}\n"
     assert done.exit_code == (0 if refused is None else 2)
-    message = f"Error: {refused} has no effect with scores. Leave out this option.\n"
+    message = f"Error: {refused} cannot be combined with scores. Remove {refused}.\n"
     assert done.stderr.endswith("" if refused is None else message)

@@ -135,7 +135,9 @@ def test_a_image_that_is_gone_meanwhile_is_told(home):
     (home / paths[1]).unlink()
     terminal = Terminal(as_json=False, quiet=True, device="cpu", seed=0)
     labels = select_heat_map_labels(predictions, threshold=0.0, top_k=None)
-    with pytest.raises(DataError, match=f"{paths[1]} was tagged, but cannot be read a second time"):
+    with pytest.raises(
+        DataError, match=f"{paths[1]} was tagged, but the file cannot be read again"
+    ):
         write_heat_maps(terminal, recognizer, labels, "places")
 
 

@@ -32,7 +32,9 @@ def test_a_caption_file_is_read_with_its_images_root(tmp_path):
     )
     pairs = load_pairs_from_input_options(str(tmp_path / "x.json"), str(tmp_path / "images"))
     assert (pairs.captions, pairs.image_ids, pairs.caption_ids) == (["a lion"], [4], [9])
-    with pytest.raises(DataError, match=r"1 do not, such as '.*a\.jpg'.*another images_root"):
+    with pytest.raises(
+        DataError, match=r"1 of \d files are missing, such as '.*a\.jpg'.*another images_root"
+    ):
         load_pairs_from_input_options(str(tmp_path / "x.json"))
 
 
@@ -45,7 +47,7 @@ def test_an_archive_gives_vectors(tmp_path):
 
 
 def test_a_split_that_does_not_exist_and_a_collection_without_split_are_refused():
-    with pytest.raises(UnknownName, match="scenes-80 has no split 'dev'"):
+    with pytest.raises(UnknownName, match=r"split of scenes-80 must be .*; got 'dev'"):
         load_pairs_from_input_options("scenes-80:dev")
     with pytest.raises(
         DataError, match=r"needs a split; got scenes-80\. Give one of scenes-80:train"
@@ -56,10 +58,14 @@ def test_a_split_that_does_not_exist_and_a_collection_without_split_are_refused(
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("lost.json", None, r"lost\.json: no such file. Give a file with captions"),
+        ("lost.json", None, r"lost\.json does not exist. Give the path of a file with captions"),
         ("lost.npz", None, r"lost\.npz cannot be read: No such file"),
         ("x.npz", "no archive", "must be an archive of pairs"),
-        ("x.txt", "a dog\na cat\n", "Pairs need captions with images; .* has captions without"),
+        (
+            "x.txt",
+            "a dog\na cat\n",
+            "Pairs must have an image for each caption; .* captions without",
+        ),
         ("x.csv", "path,dog\na.jpg,1\n", "the first line must be image,caption"),
         ("x.jsonl", '{"path": "a.jpg", "labels": []}\n', "expected .* as in scenes"),
         ("x.json", '{"images": [], "annotations": []}', "at least one caption; got none"),

@@ -11,7 +11,7 @@ def test_sources_that_exist_or_are_checked_later_are_returned(tmp_path):
 
 @pytest.mark.parametrize("sources", ["gone.csv", (".", "gone.csv")])
 def test_a_missing_source_is_named(sources):
-    with pytest.raises(DataError, match=r"^gone\.csv: no such file or folder\. Check the path\.$"):
+    with pytest.raises(DataError, match=r"^gone\.csv does not exist\. Check the path\.$"):
         validate_terminal_input_paths(None, None, sources)
 
 

@@ -27,11 +27,11 @@ def fill(source, target, truth):
 def test_the_table_goes_from_round_to_round_and_is_fitted(home, run):
     line = ["label-next", "images", "--labels", "names.txt", "--count", "12", "--out", "one.csv"]
     done = run(*line)
-    assert "12 images of 24 without labels: 12 at random." in done.out
+    assert "12 images of 24 without labels: 12 chosen at random." in done.out
     assert [row["chosen_by"] for row in rows_of(home / "one.csv")] == ["random"] * 12
     fill(home / "one.csv", home / "filled.csv", home / "labels.csv")
     done = run("label-next", "filled.csv", "--pool", "images", "--count", "10", "--out", "two.csv")
-    assert "10 images of 12 without labels: 2 at random, 8 by the strategy" in done.out
+    assert "10 images of 12 without labels: 2 chosen at random, 8 by the strategy" in done.out
     rows = rows_of(home / "two.csv")
     assert [row["lion"] for row in rows][:12] == [
         row["lion"] for row in rows_of(home / "filled.csv")
@@ -39,7 +39,7 @@ def test_the_table_goes_from_round_to_round_and_is_fitted(home, run):
     assert [row["lion"] for row in rows][12:] == [""] * 10
     fill(home / "two.csv", home / "filled-2.csv", home / "labels.csv")
     done = run("calibrate", "tiny-vit", "filled-2.csv")
-    assert "uses 14 annotated rows that were chosen at random; 8 other rows" in done.err
+    assert "uses 14 annotated rows that were chosen at random. 8 annotated rows" in done.err
     done = run("evaluate", "recognizer", "filled-2.csv")
     assert done.out.startswith("14 images, 4 labels")
 
@@ -78,8 +78,12 @@ def test_scores_of_another_program_are_chosen(home, run):
         (["images", "--out", "x.csv"], 1, "requires the labels to annotate; got none"),
         (["labels.csv", "--out", "labels.csv"], 1, "labels.csv must be a new file"),
         (["images", "--labels", "a", "--out", "x", "--count", "0"], 2, "0 is not in the range"),
-        (["images", "--labels", "path", "--out", "x.csv"], 1, "path is the column of image paths"),
-        (["images", "--labels", "a", "--as", "logits", "--out", "x"], 2, "scores:FILE only"),
+        (
+            ["images", "--labels", "path", "--out", "x.csv"],
+            1,
+            "must differ from the reserved column names",
+        ),
+        (["images", "--labels", "a", "--as", "logits", "--out", "x"], 2, "only to scores:FILE"),
         (["images", "--labels", "a", "--pool", "labels.csv", "--out", "x"], 1, "--pool requires"),
         (["missing", "--labels", "a", "--out", "x.csv"], 1, "missing"),
     ],

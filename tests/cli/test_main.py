@@ -98,9 +98,9 @@ def test_an_interrupt_is_exit_code_130_and_one_line(command, run):
     command(stopped)
     done = run("stopped")
     assert done.code == 130
-    assert done.err.startswith("Interrupted. Encoded images are in the cache")
-    assert "finished parts are in OUT, OUT.partial or OUT.unfinished. Run the same" in done.err
-    assert "Run the same command again to resume" in done.err
+    assert done.err.startswith("Interrupted. The features of encoded images are cached.")
+    assert "output OUT are in OUT, OUT.partial or OUT.unfinished. To resume" in done.err
+    assert "run the same command again." in done.err
     assert done.err.count("\n") == 1
 
 

@@ -32,7 +32,9 @@ def test_fit_without_a_method_prints_the_time_and_saves_the_table(home, run, two
     assert header.split()[:2] == ["method", "calibration"]
     assert row.split()[:5] == ["linear", "beta,", "2", "folds", "1"]
     assert row.endswith("yes")
-    assert description.endswith("Left out: tiles (14 encoder passes, more than 1).")
+    assert description.endswith(
+        "Left out: tiles (needs 14 encoder passes, more than the maximum of 1)."
+    )
     assert result == "Fitted linear on 8 images for 4 labels. Saved in fitted."
     assert calibration == "Calibration: beta on 8 labelled images (2-fold cross-validation)."
     assert following == "Next: surelabel evaluate fitted OTHER_DATASET"

@@ -22,7 +22,8 @@ POINTS = [
     ("--cost-of-miss 5", "cost", {"miss_cost": 5.0}),
 ]
 NOTE = re.compile(
-    r"^Warning: (\d+) of (\d+) labels (?:cannot|have no) .*?: (.*?)(?: and (\d+) more)?\.$", re.M
+    r"^Warning: (\d+) of (\d+) labels are (?:never|excluded) .*?: (.*?)(?: and (\d+) more)?\.$",
+    re.M,
 )
 
 
@@ -79,7 +80,7 @@ def test_ten_labels_that_miss_the_goal_are_named_and_all_with_json(
 def test_quiet_warns_of_labels_that_miss_the_goal_and_prints_no_other_line(rare, run):
     done = run("tag", "images", "--model", "rare", "--precision", "0.9", "--quiet")
     assert done.code == 0
-    assert re.fullmatch(r"Warning: \d+ of 80 labels cannot reach .*\.\n", done.err)
+    assert re.fullmatch(r"Warning: \d+ of 80 labels are never predicted, .*\.\n", done.err)
 
 
 def test_a_parquet_file_has_the_thresholds_of_the_operating_point(rare, run):
@@ -96,7 +97,10 @@ def test_a_parquet_file_has_the_thresholds_of_the_operating_point(rare, run):
 @pytest.mark.parametrize(("options", "name", "settings"), POINTS[:3])
 def test_labels_that_miss_the_goal_are_in_no_image(options, name, settings, rare, run):
     done = run("tag", "images", "--model", "rare", *options.split(), "--json")
-    assert " labels cannot reach the operating point and are never predicted: " in done.err
+    assert (
+        " labels are never predicted, because no threshold satisfies the operating point: "
+        in done.err
+    )
     tags = {tag["label"] for image in json.loads(done.out) for tag in image["tags"]}
     assert tags
     assert not tags & set(unreached_labels(rare, name, settings))
@@ -138,26 +142,29 @@ def thresholds(values, is_reached):
             [0.5, 1.0],
             [True, False],
             1,
-            "1 of 2 labels cannot reach the operating point and are never predicted: b.",
+            "1 of 2 labels is never predicted, because no threshold satisfies the operating "
+            "point: b.",
         ),
         (
             [1.0, 1.0],
             [False, False],
             1,
-            "2 of 2 labels cannot reach the operating point and are never predicted: a and 1 more.",
+            "2 of 2 labels are never predicted, because no threshold satisfies the operating "
+            "point: a and 1 more.",
         ),
         (
             [1.0, 1.0],
             [False, False],
             None,
-            "2 of 2 labels cannot reach the operating point and are never predicted: a, b.",
+            "2 of 2 labels are never predicted, because no threshold satisfies the operating "
+            "point: a, b.",
         ),
         (
             [0.2, 0.2],
             [True, False],
             1,
-            "1 of 2 labels have no positive or no predicted calibration image and are left out of "
-            "the expected precision and recall: b.",
+            "1 of 2 labels is excluded from the expected precision and recall, for lack of a "
+            "positive or a predicted calibration image: b.",
         ),
         ([0.2, 0.2], [False, False], 1, ""),
     ],

@@ -77,7 +77,10 @@ def test_empty_labels_have_their_own_message_and_no_value_is_no_empty_value():
     ("line", "message"),
     [
         ("tag images --threshold 1.7", "Invalid value for '--threshold': 1.7 is not in the range"),
-        ("tag images --threshold nan", "Invalid value for '--threshold': nan is not a finite"),
+        (
+            "tag images --threshold nan",
+            "Invalid value for '--threshold': expected a finite number; got nan.",
+        ),
         ("tag images --top-k 0", "Invalid value for '--top-k': 0 is not in the range x>=1."),
         ("search index lion -k 0", "'--limit': 0 is not in the range x>=1."),
         ("search index lion --root nowhere", "'--root': Directory 'nowhere' does not exist."),

@@ -18,19 +18,19 @@ MODEL = click.Option(["--model"])
 
 def test_a_place_below_a_file_is_refused_at_once(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="file is a file; give another path"):
+    with pytest.raises(DataError, match=r"file is a file, not a folder\. Give another path"):
         validate_terminal_output_path(None, OUT, str(tmp_path / "file" / "deep" / "below"))
 
 
 def test_a_place_without_a_name_is_refused_instead_of_written_nowhere():
-    with pytest.raises(DataError, match=r"^--out must not be empty; give a path\.$"):
+    with pytest.raises(DataError, match=r"^--out must not be empty\. Give a path\.$"):
         validate_terminal_output_path(None, OUT, " ")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_place_that_is_closed_is_refused_at_once(tmp_path):
     (tmp_path / "closed").mkdir(mode=0o500)
-    with pytest.raises(DataError, match=r"no write permission for .*closed; give another path"):
+    with pytest.raises(DataError, match=r"no write permission for .*closed\. Give another path"):
         validate_terminal_output_path(None, OUT, str(tmp_path / "closed" / "new"))
 
 
@@ -59,7 +59,7 @@ def test_a_file_is_no_folder(validate, tmp_path):
 
 
 def test_an_empty_folder_name_is_not_the_current_folder():
-    with pytest.raises(DataError, match=r"^--out must not be empty; give a path\.$"):
+    with pytest.raises(DataError, match=r"^--out must not be empty\. Give a path\.$"):
         validate_terminal_output_folder(None, OUT, "")
 
 

@@ -35,7 +35,7 @@ def test_a_caption_file_is_evaluated_by_retrieval(captions):
     assert value["images"] == 6
     assert value["image_to_caption"]["metrics"]["recall_at_10"] > 0.5
     text = surelabel("evaluate", "tiny-vit", captions).stdout
-    assert "The sum of the six recalls (RSUM)" in text
+    assert "RSUM, the sum of R@1, R@5 and R@10" in text
     assert "Prediction of errors at rank 1" in text
 
 
@@ -139,4 +139,4 @@ def test_noisy_captions_are_counted_and_need_captions(captions, tmp_path):
     missing = surelabel(
         "fit", tmp_path / "none.json", "--method", "variational", "--out", out, fails=True
     )
-    assert "no such file" in missing.output
+    assert "does not exist" in missing.output

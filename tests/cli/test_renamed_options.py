@@ -13,7 +13,7 @@ import pytest
 def test_the_error_for_a_renamed_option_names_the_current_option(command, former, current, run):
     result = run(command, former, "x")
     assert (result.code, result.out) == (2, "")
-    assert f"No such option: {former}; it is now {current}." in result.err
+    assert f"No such option: {former}. Use the new name {current}." in result.err
     assert current in run(command, "--help").out
 
 
@@ -21,4 +21,4 @@ def test_a_renamed_option_of_another_command_is_an_ordinary_usage_error(run):
     result = run("search", "index", "lion", "--where", "x")
     assert result.code == 2
     assert "No such option" in result.err
-    assert "it is now" not in result.err
+    assert "Use the new name" not in result.err

@@ -63,7 +63,7 @@ def test_a_calibration_is_measured_with_cross_fitted_probabilities(folder):
 def test_tables_become_probabilities_and_a_search(home, tmp_path):
     out = tmp_path / "p.csv"
     text = invoke(f"tag scores:scores.csv --model model --precision 0.9 --out {out}").output
-    assert "Expected precision" in text
+    assert "The expected precision is" in text
     assert out.read_text().startswith('"path","score:dog","logit:dog","probability:dog"')
     text = invoke("evaluate model scores:scores.csv truth.csv").output
     assert "cross-fitted probabilities of 50 of 50 images" in text
@@ -87,24 +87,30 @@ def test_scores_are_evaluated_without_calibration_and_fitted_on(home, tmp_path):
     [
         (
             "calibrate scores:scores.csv truth.csv",
-            "scores:scores.csv needs --as logits, --as probabilities or --as cosines; got none",
+            "scores:scores.csv requires --as; got none. Add --as logits",
         ),
-        ("fit scores:scores.csv truth.csv --out x", "needs --as logits, --as probabilities or"),
-        ("fit scores:scores.csv --as logits --out x", "needs one file with labels.*got 0"),
+        ("fit scores:scores.csv truth.csv --out x", "requires --as; got none"),
+        ("fit scores:scores.csv --as logits --out x", "requires one file with labels.*got 0"),
         ("calibrate scores:lost.csv truth.csv --as logits", r"no such file 'lost\.csv'"),
-        ("calibrate scores:scores.csv scores:scores.csv --as logits", "Scores must be given once"),
+        (
+            "calibrate scores:scores.csv scores:scores.csv --as logits",
+            "Only one argument can be scores",
+        ),
         ("calibrate scores.csv truth.csv", "or scores:FILE for a table of scores"),
-        ("evaluate model scores:scores.csv", "needs labels of its images; got none"),
-        ("evaluate model truth.csv", r"model needs scores of images.*scores:FILE truth\.csv"),
+        ("evaluate model scores:scores.csv", "requires labels of its images; got none"),
+        ("evaluate model truth.csv", r"model requires scores of images.*scores:FILE truth\.csv"),
         ("evaluate model scores:scores.csv truth.csv --as logits", "--as must be probabilities"),
-        ("evaluate tiny-vit scores:scores.csv truth.csv", "needs a model that was calibrated or"),
-        ("tag scores:scores.csv", "needs a model that was calibrated or fitted.*got tiny-vit"),
+        (
+            "evaluate tiny-vit scores:scores.csv truth.csv",
+            "requires a model that was calibrated or",
+        ),
+        ("tag scores:scores.csv", "requires a model that was calibrated or fitted.*got tiny-vit"),
         (
             "tag scores:scores.csv scores.csv --model model",
             "must be given as one scores:FILE; got 2 arg",
         ),
         ("tag scores:truth.csv --model model --ignore cat", r"got 1 columns \(missing: cat\)"),
-        ("index x scores:scores.csv", "needs a model that was calibrated or fitted"),
+        ("index x scores:scores.csv", "requires a model that was calibrated or fitted"),
     ],
 )
 def test_what_is_missing_is_said_in_one_line(home, line, message):
@@ -117,10 +123,13 @@ def test_what_is_missing_is_said_in_one_line(home, line, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("calibrate tiny-vit truth.csv --as logits", "--as applies to scores:FILE only"),
-        ("calibrate tiny-vit truth.csv scores.csv", r"unexpected extra argument \(scores\.csv\)"),
-        ("tag scores.csv --image-column image", "--image-column and --ignore apply to scores:FILE"),
-        ("tag scores:scores.csv --model model --gallery g.html", "--gallery requires image files"),
+        ("calibrate tiny-vit truth.csv --as logits", "--as applies only to scores:FILE"),
+        ("calibrate tiny-vit truth.csv scores.csv", r"only after scores:FILE; got scores\.csv"),
+        ("tag scores.csv --image-column image", "--image-column and --ignore apply only to"),
+        (
+            "tag scores:scores.csv --model model --gallery g.html",
+            r"--gallery can be given only for image files; got scores:scores\.csv",
+        ),
         ("calibrate model scores:scores.csv --unlabelled", "--unlabelled requires images; got sc"),
     ],
 )

@@ -6,8 +6,8 @@ def test_a_shard_that_does_not_exist_is_refused_in_one_line(home, run, shard):
     done = run("tag", "images", "--model", "recognizer", "--out", "out", "--shard", shard)
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        f"Error: --shard must be i/n with 1 <= i <= n; got '{shard}'. Give 1/3, 2/3 and 3/3 for 3 "
-        "shards.\n"
+        f"Error: --shard must be i/n with 1 <= i <= n; got '{shard}'. For 3 shards, give 1/3, "
+        "2/3 and 3/3 in separate commands.\n"
     )
     assert not (home / "out").exists()
 
@@ -15,9 +15,12 @@ def test_a_shard_that_does_not_exist_is_refused_in_one_line(home, run, shard):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--shard requires --out FOLDER; got none"),
-        (["--out", "out.parquet"], "--out must be a folder with --shard; got the file out.parquet"),
-        (["--out", "names.txt"], "--out must be a folder with --shard; got the file names.txt"),
+        ([], "--shard requires --out FOLDER; got no --out"),
+        (
+            ["--out", "out.parquet"],
+            "With --shard, --out must be a folder; got the file out.parquet",
+        ),
+        (["--out", "names.txt"], "With --shard, --out must be a folder; got the file names.txt"),
         (["--out", "out", "--gallery", "page.html"], "got --gallery too"),
         (["--out", "out", "--sidecar", "xmp"], "got --sidecar too"),
     ],

@@ -8,12 +8,12 @@ def test_status_says_what_is_missing_changed_and_gone(indexed, run):
     shutil.copy(third, second)
     shutil.copy(third, indexed / "images" / "new.jpg")
     done = run("status", "index", "images")
-    assert "index has 24 images and 4 labels" in done.out
+    assert "index contains 24 images and 4 labels. Recognizer: " in done.out
     assert (
         f"1 not indexed\n  {indexed}/images/new.jpg: the image was never added to the index"
         in done.out
     )
-    assert f"1 changed\n  {indexed}/images/{second.name}: the content changed" in done.out
+    assert f"1 changed\n  {indexed}/images/{second.name}: the file content changed" in done.out
     assert f"1 deleted\n  {indexed}/images/{first.name}: the file no longer exists" in done.out
 
 
@@ -42,7 +42,9 @@ def test_status_of_predictions_counts_images_by_shard(home, run):
     line = ("tag", "images", "--model", "recognizer", "--shard", "1/2", "--out", "out")
     assert run(*line).code == 0
     done = run("status", "out")
-    assert done.out.startswith("out has predictions of 12 of 24 images, 0 failed, 12 missing; 4 la")
+    assert done.out.startswith(
+        "out contains predictions of 12 of 24 images, 0 failed, 12 missing. "
+    )
     assert done.out.splitlines()[1:] == [
         "  shard 1/2: predictions of 12 of 12 images, 0 failed, 0 missing",
         "  shard 2/2: predictions of 0 of 12 images, 0 failed, 12 missing",
@@ -51,6 +53,6 @@ def test_status_of_predictions_counts_images_by_shard(home, run):
     refused = run("status", "out", "images")
     assert refused.code == 2
     assert (
-        "IMAGES and --root can be given for an index only; got a folder of predictions"
+        "IMAGES and --root can be given only for an index; got a folder of predictions"
         in refused.err
     )

@@ -21,7 +21,7 @@ def test_predictions_have_the_metrics_of_the_recognizer(tagged, run):
     for predictions in ("tags.parquet", "tags"):
         done = run("evaluate", predictions, "labels.csv", "--json")
         found = json.loads(done.out)
-        assert "24 images with predictions and labels.\n" in done.err
+        assert "Evaluated: 24 images.\n" in done.err
         assert found["calibration"] == of_recognizer["calibration"]
         for name in ("summary", "floor", "class_means"):
             assert found[name] == pytest.approx(of_recognizer[name], abs=1e-5, nan_ok=True)
@@ -34,9 +34,9 @@ def test_images_that_only_one_has_are_counted_and_named_in_one_line(tagged, run)
     with (tagged / "folder" / "part.csv").open("w", newline="") as file:
         csv.writer(file).writerows([*rows[:20], ["images/none.jpg", *rows[1][1:]]])
     done = run("evaluate", "tags", "folder/part.csv", "--images-root", ".")
-    line = next(line for line in done.err.splitlines() if "with predictions" in line)
-    assert line.startswith("19 images with predictions and labels; 1 labelled image without ")
-    assert "such as ./images/none.jpg; 5 predicted images without labels, such as images/" in line
+    line = next(line for line in done.err.splitlines() if line.startswith("Evaluated: "))
+    assert line.startswith("Evaluated: 19 images; not evaluated: 1 labelled image without ")
+    assert "such as ./images/none.jpg; not evaluated: 5 predicted images without labels, " in line
     assert done.out.startswith("19 images, 4 labels; ")
 
 
@@ -51,20 +51,23 @@ def test_a_report_and_searches_are_computed_from_predictions(tagged, run):
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("tags labels.csv --method tiles --set a=1", "--method, --set applies to recognizers only"),
-        ("tags labels.csv --labels lion", "--labels applies to recognizers only"),
-        ("tags labels.csv --unseen lion", "--unseen applies to recognizers only"),
-        ("tags labels.csv --captions", "--captions applies to recognizers only"),
-        ("tags labels.csv --as logits", "--as applies to scores:FILE only"),
-        ("tags labels.csv names.txt", "unexpected extra argument"),
-        ("tags scores:labels.csv", "evaluated on the labels of their images; got scores:labels"),
-        ("tags labels.csv --max-literals 2", "add --retrieval"),
+        (
+            "tags labels.csv --method tiles --set a=1",
+            "--method, --set can be given only for a recognizer",
+        ),
+        ("tags labels.csv --labels lion", "--labels can be given only for a recognizer"),
+        ("tags labels.csv --unseen lion", "--unseen can be given only for a recognizer"),
+        ("tags labels.csv --captions", "--captions can be given only for a recognizer"),
+        ("tags labels.csv --as logits", "--as applies only to scores:FILE"),
+        ("tags labels.csv names.txt", "LABELS can be given only after scores:FILE; got names.txt"),
+        ("tags scores:labels.csv", "requires a file of labels; got the scores scores:labels"),
+        ("tags labels.csv --max-literals 2", "Add --retrieval"),
         ("tags labels.csv --search fish", "fish"),
         ("tags labels.csv --report images", "The folder of a report"),
         ("tags wrong.csv", "the annotated labels a, b, c, d. Give"),
-        ("tags moved.csv", "must have common images"),
+        ("tags moved.csv", "must share at least one image path"),
         ("labels.csv labels.csv", "labels.csv must contain predictions of surelabel"),
-        ("half labels.csv", "12 are missing"),
+        ("half labels.csv", "12 missing"),
     ],
 )
 def test_bad_input_is_one_line(tagged, run, line, text):

@@ -43,8 +43,8 @@ def test_a_line_a_image_with_what_is_likelier_than_not(home, run):
 def test_the_closing_line_says_how_fast_and_how_many_came_from_the_cache(home, run):
     said = run("tag", "images", "--model", "recognizer").err
     assert re.fullmatch(
-        r"24 images in \d+\.\d s, \d+ per second: decoding \d+\.\d s, encoder 0\.0 s; "
-        r"24 cached\.\n",
+        r"Predicted 24 images in \d+\.\d s \(\d+ per second; 24 cached\)\. Decoding took \d+\.\d s "
+        r"and the encoder 0\.0 s\.\n",
         said,
     )
 
@@ -57,7 +57,8 @@ def test_the_closing_line_has_each_time_and_the_images_that_were_skipped(capsys)
     counts.add(Predictions("abcdefgh", ["lion"], scores, skipped=skipped, encoding_stats=stats))
     print_tag_summary(Terminal(), counts, 5.0)
     assert capsys.readouterr().err.splitlines() == [
-        "10 images in 5.0 s, 2 per second: decoding 1.2 s, encoder 4.6 s; 2 cached.",
+        "Predicted 10 images in 5.0 s (2 per second; 2 cached). Decoding took 1.2 s and the "
+        "encoder 4.6 s.",
         "Skipped 2 images that cannot be read:",
         "  0.png: empty file",
         "  1.png: empty file",
@@ -91,7 +92,7 @@ def test_a_threshold_keeps_only_what_reaches_it(home, run):
     [
         ("--threshold 0.9999999", "the threshold 1"),
         ("--threshold 0.9999999 --out tags.csv", "the threshold 1"),
-        ("--precision 0.999", "its threshold"),
+        ("--precision 0.999", "the thresholds of the labels"),
         ("--sidecar xmp --out tags.csv --labels baker", "the threshold 0.5"),
     ],
 )
@@ -100,8 +101,8 @@ def test_a_run_without_a_shown_label_says_so_and_names_the_options(home, run, op
     assert done.code == 0
     assert set(re.findall(": (.*)", done.out)) <= {"-"}
     assert (
-        f"No label of any image reaches {threshold}, so none is shown. To show labels, give a "
-        "lower --threshold, or only --top-k K" in done.err
+        f"No label is shown, because all probabilities are below {threshold}. Give a lower "
+        "--threshold, or only --top-k K" in done.err
     )
     assert ("Written: 0 XMP sidecars" in done.err) is ("--sidecar" in options)
 
@@ -110,7 +111,7 @@ def test_a_run_without_a_shown_label_says_so_and_names_the_options(home, run, op
 def test_labels_that_are_shown_or_only_written_need_no_line_on_the_threshold(home, run, options):
     done = run("tag", "images", "--model", "recognizer", *options.split())
     assert done.code == 0
-    assert "No label of any image" not in done.err
+    assert "No label is shown" not in done.err
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
@@ -162,7 +163,7 @@ def test_an_interrupted_run_resumes_after_its_last_finished_block(home, run, sma
     done = run(*line)
     assert done.code == 0
     assert "24 images in" in done.err
-    assert "16 predicted before an interruption." in done.err
+    assert "16 images were predicted before an interruption." in done.err
     assert len(read_predictions("tags.csv")) == 24
     assert not (home / "tags.csv.partial").exists()
 
@@ -176,7 +177,7 @@ def test_a_block_with_a_changed_image_is_predicted_again(home, run, small_blocks
     images[-1].write_bytes(last)
     images[9].write_bytes(images[0].read_bytes())
     done = run(*line)
-    assert "8 predicted before an interruption." in done.err
+    assert "8 images were predicted before an interruption." in done.err
     scores = read_predictions("tags.csv").scores
     np.testing.assert_allclose(scores[9], scores[0], atol=1e-5)
 
@@ -190,10 +191,10 @@ def test_the_finished_part_of_another_run_is_refused(home, run, small_blocks):
     last.write_bytes(content)
     other = run(*line, "tiny-vit", "--labels", "lion")
     assert (other.code, other.out) == (1, "")
-    message = r"tags.csv.partial must contain .*; it is part of a run that differs in recognizer\. "
+    message = r"tags.csv.partial must contain .*; got .* a run with another value of recognizer\. "
     assert re.search(message, other.err)
     fewer = run("tag", str(last), *line[2:], "recognizer")
-    assert "it is part of a run that differs in n_images and images. Delete " in fewer.err
+    assert "a run with another value of n_images and images. Delete " in fewer.err
     assert run(*line, "recognizer").code == 0
 
 
@@ -203,7 +204,7 @@ def test_without_a_readable_image_a_run_fails_every_time(home, run):
     for _ in range(2):
         done = run("tag", "images", "--model", "recognizer", "--out", "tags.csv")
         assert done.code == 1
-        assert "At least one image must be readable; none of 24 is" in done.err
+        assert "At least one image must be readable; got 24 unreadable images" in done.err
 
 
 def test_a_last_block_without_a_readable_image_is_skipped(home, run, small_blocks):
@@ -249,9 +250,9 @@ def test_a_run_resumes_with_the_same_uncertainty_only(home, run, small_blocks):
     last.write_bytes(content)
     refused = run(*line)
     assert refused.code == 1
-    assert "it is part of a run that differs in options. Delete " in refused.err
+    assert "a run with another value of options. Delete " in refused.err
     done = run(*uncertain)
-    assert "16 predicted before an interruption." in done.err
+    assert "16 images were predicted before an interruption." in done.err
     assert read_predictions("tags.parquet").uncertainty.shape == (24, 4)
 
 
@@ -304,7 +305,7 @@ def test_a_run_resumes_with_another_selection(home, run, small_blocks):
     assert run(*line, "--top-k", "2").code == 1
     last.write_bytes(content)
     done = run(*line, "--top-k", "1")
-    assert "16 predicted before an interruption." in done.err
+    assert "16 images were predicted before an interruption." in done.err
     assert (read_predictions("tags.csv").shown.sum(axis=1) == 1).all()
 
 
@@ -349,7 +350,7 @@ def test_without_calibration_five_scores_are_shown_and_it_is_said(home, run):
     tags = [image["tags"] for image in json.loads(done.out)]
     assert {len(found) for found in tags} == {5}
     assert {tag["probability"] for found in tags for tag in found} == {None}
-    assert "only rank labels, so the first 5 labels are shown" in done.err
+    assert "only rank labels: the first 5 labels of each image are shown" in done.err
 
 
 def test_an_untrained_name_is_one_note(home, run):
@@ -371,7 +372,7 @@ def test_other_names_for_a_saved_recognizer(home, run):
 def test_a_saved_recognizer_keeps_its_template(home, run):
     done = run("tag", "images", "--model", "recognizer", "--template", "ensemble")
     assert (done.code, done.out) == (1, "")
-    assert "which keeps its template. Remove --template" in done.err
+    assert "whose template cannot be changed. Remove --template" in done.err
 
 
 def test_a_method_without_labels_ranks_and_says_that_it_does_no_more(home, run):
@@ -380,7 +381,7 @@ def test_a_method_without_labels_ranks_and_says_that_it_does_no_more(home, run):
     plain = run(*line, "--method", "zero_shot", "--set", "method.domain=centred")
     for done in (tiled, plain):
         assert done.code == 0
-        assert "only rank labels, so the first 2 labels are shown" in done.err
+        assert "only rank labels: the first 2 labels of each image are shown" in done.err
         assert {t["probability"] for p in json.loads(done.out) for t in p["tags"]} == {None}
     assert tiled.out != plain.out
 
@@ -420,10 +421,10 @@ OPERATING_POINTS = [
 def test_an_operating_point_prints_expected_precision_and_recall_on_stderr(point, home, run):
     done = run("tag", "images", "--model", "recognizer", *point.split(), "--json")
     assert len(json.loads(done.out)) == 24
-    expect = r"^Expected precision \d+ % and recall \d+ %, as means over \d+ labels\."
+    expect = r"^The expected precision is \d+ % and the expected recall is \d+ %, as means over"
     assert re.search(expect, done.err, re.MULTILINE)
     quiet = run("tag", "images", "--model", "recognizer", *point.split(), "--json", "--quiet")
-    assert "Expected" not in quiet.err
+    assert "The expected precision is" not in quiet.err
     assert quiet.out == done.out
 
 
@@ -486,7 +487,7 @@ def test_a_csv_file_for_spreadsheets_has_no_formula(home, run):
     assert read_predictions("tags.csv").paths == ["'=1+1.jpg"]
     done = run(*line, "tags.parquet", "--spreadsheet-safe")
     assert done.code == 2
-    assert "--spreadsheet-safe needs --out FILE.csv; got tags.parquet." in done.err
+    assert "--spreadsheet-safe requires --out FILE.csv; got tags.parquet." in done.err
 
 
 @pytest.mark.usefixtures("deadline")
@@ -566,7 +567,7 @@ def test_the_rows_of_vectors_are_tagged_as_they_are_predicted(run, vectors):
     about = "beta (selected by log loss) on 30 labelled rows"
     assert recognizer.calibrated_on == f"{about} (2-fold cross-validation)"
     done = run("tag", "rows.npz", "--model", "fitted", "--out", "tags.parquet")
-    assert re.match(r"30 rows in \d", done.err.splitlines()[-1])
+    assert re.match(r"Predicted 30 rows in \d", done.err.splitlines()[-1])
     written = read_predictions("tags.parquet")
     assert written.paths == [f"rows.npz, row {row}" for row in range(30)]
     np.testing.assert_array_equal(written.probabilities, expected.probabilities)
@@ -598,7 +599,7 @@ def test_an_interrupted_run_on_vectors_resumes_only_with_the_same_vectors(
             assert "tags.csv.partial" in done.err
         else:
             assert "30 rows in" in done.err
-            assert "30 predicted before an interruption." in done.err
+            assert "30 rows were predicted before an interruption." in done.err
 
 
 def test_vectors_are_refused_where_images_are_needed(run, vectors):
@@ -612,10 +613,13 @@ def test_vectors_are_refused_where_images_are_needed(run, vectors):
             ["rows.npz", "images", "--model", "fitted"],
             r"Vectors must be given as one \.npz file; got 2 ",
         ),
-        (["rows.npz:test", "--model", "fitted"], r"no split 'test'\. Splits .*: none\."),
+        (
+            ["rows.npz:test", "--model", "fitted"],
+            r"contains no split 'test'\. Give the file without a split\.",
+        ),
         (
             ["rows.npz", "--model", "fitted", "--gallery", "g.html", "--sidecar", "xmp"],
-            r"--sidecar, --gallery requires image files; got the vectors of rows\.npz",
+            r"--sidecar, --gallery can be given only for image files; got the vectors of rows\.npz",
         ),
     ):
         done = run("tag", *line, "--labels", "a, b") if "fitted" not in line else run("tag", *line)
@@ -630,18 +634,18 @@ def test_the_best_method_within_the_passes_is_used_and_calibrated_without_labels
     images = [f"images/{image.name}" for image in sorted((home / "images").iterdir())[:3]]
     line = ["--labels", "names.txt", "--max-passes", "5"]
     done = run("tag", *images, *line, "--json")
-    assert "Method: tiles, at most 5 encoder passes for an image." in done.err
+    assert "The method tiles uses at most 5 encoder passes for an image." in done.err
     assert "Calibrated: beta on pseudo-labels of 3 images without labels.\nNot ver" in done.err
     assert all(tag["probability"] >= 0.5 for image in json.loads(done.out) for tag in image["tags"])
     few = run("tag", images[0], *line)
     assert few.out.startswith(f"{images[0]}: ")
-    assert "These scores are not calibrated and only rank labels" in few.err
+    assert "The model is not calibrated, so the scores only rank labels" in few.err
     one = run("tag", images[0], "--labels", "names.txt", "--max-passes", "1")
-    assert "Method" not in one.err
+    assert "The method" not in one.err
     assert one.out == run("tag", images[0], "--labels", "names.txt").out
     monkeypatch.setattr("surelabel.recognizer.label_free_methods.MIN_CALIBRATION_IMAGES", 3)
     default = run("tag", *images, "--labels", "names.txt")
-    assert "Method: dense_regions, at most 6 encoder passes for an image." in default.err
+    assert "The method dense_regions uses at most 6 encoder passes for an image." in default.err
     assert "on pseudo-labels of 3 images" in default.err
     assert "Method" not in run("tag", *images[:2], "--labels", "names.txt").err
     help = " ".join(run("tag", "--help").out.split())
@@ -653,7 +657,10 @@ def test_the_best_method_within_the_passes_is_used_and_calibrated_without_labels
     [
         (["--max-passes", "0"], "0 is not in the range x>=1"),
         (["--max-passes", "2", "--method", "tiles"], "--max-passes selects a method with its def"),
-        (["--max-passes", "2", "--model", "recognizer"], "keeps its method. Remove --max-passes"),
+        (
+            ["--max-passes", "2", "--model", "recognizer"],
+            "method cannot be changed. Remove --max-passes",
+        ),
     ],
 )
 def test_passes_that_select_no_method_are_refused(home, run, options, message):

@@ -47,7 +47,7 @@ def test_a_gallery_says_that_a_calibration_is_not_verified(home, run, random_che
 
 def test_an_option_of_the_gallery_is_checked_before_an_image_is_read(home, run):
     done = run("tag", "nowhere", "--open")
-    assert (done.code, "--open shows the page of --gallery" in done.err) == (2, True)
+    assert (done.code, "--open requires --gallery" in done.err) == (2, True)
 
 
 def test_thresholds_of_labels_are_described():

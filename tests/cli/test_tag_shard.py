@@ -18,12 +18,14 @@ def _small_blocks(monkeypatch):
 def test_shards_of_several_folders_are_read_like_one_file(home, run):
     first = run(*LINE, "--shard", "1/2", "--out", "a")
     assert first.code == 0
-    assert "a has predictions of 12 of 24 images, 0 failed, 12 missing; 4 labels" in first.out
+    assert (
+        "a contains predictions of 12 of 24 images, 0 failed, 12 missing. Recognizer: " in first.out
+    )
     assert "\n  shard 2/2: predictions of 0 of 12 images, 0 failed, 12 missing\n" in first.out
     assert run(*LINE, "--shard", "2/2", "--out", "b").code == 0
     incomplete = run("compare", "a", "a", "labels.csv")
     assert incomplete.code == 1
-    assert "a must have predictions of all 24 images; 12 are missing, the fir" in incomplete.err
+    assert "a must contain predictions of all 24 images; 12 missing, and" in incomplete.err
     shutil.copytree(home / "b", home / "a", dirs_exist_ok=True)
     assert run(*LINE, "--out", "one.parquet").code == 0
     found, expected = read_predictions("a"), read_predictions("one.parquet")
@@ -42,12 +44,12 @@ def test_failed_images_are_listed_and_tagged_again_on_request(home, run):
     assert shard == {"shard": "1/2", "images": 12, "predicted": 11, "failed": 1, "missing": 0}
     image.write_bytes(content)
     again = run(*line)
-    assert "12 predicted before an interruption." in again.err
+    assert "12 images were predicted before an interruption." in again.err
     assert "To tag the failed images again, delete out/failed*.parquet, and run" in again.out
     for file in (home / "out").glob("failed*.parquet"):
         file.unlink()
     done = run(*line)
-    assert "8 predicted before an interruption." in done.err
+    assert "8 images were predicted before an interruption." in done.err
     assert "  shard 1/2: predictions of 12 of 12 images, 0 failed, 0 missing\n" in done.out
 
 

@@ -105,10 +105,10 @@ def test_a_refused_sidecar_is_named_and_all_others_are_written(album, run):
         done = run(*command)
         assert done.code == 1
         assert done.err == (
-            f"  images/{first.name}: expected XMP in UTF-8; got a document type or an entity, "
-            "which is unsafe\n"
-            "Error: 1 XMP sidecar cannot be changed and is left as before; see above. All other "
-            "sidecars are written. Correct or move these files, and run the command again.\n"
+            f"  images/{first.name}: expected a writable XMP packet in UTF-8; got a document type "
+            "or an entity, which is unsafe\n"
+            "Error: 1 XMP sidecar could not be changed, for the reasons above. All other sidecars "
+            "were written. Correct or move the listed sidecars, and run the command again.\n"
         )
         assert first.read_bytes() == data
         assert len(list(album.glob("*.xmp"))) == n_sidecars
@@ -140,7 +140,7 @@ def test_raw_and_jpeg_of_one_name_are_refused_with_both_readings(album, run):
         (["--remove"], "--remove needs --sidecar xmp."),
         (
             ["--sidecar", "xmp", "--remove", "--out", "a.csv", "--top-k", "1"],
-            "--remove predicts nothing, so it cannot be combined with --out, --top-k.",
+            "--remove predicts no labels, so it cannot be combined with --out, --top-k.",
         ),
         (
             ["--sidecar", "xmp", "--remove", "--calibrate-unlabelled"],
@@ -163,8 +163,8 @@ def test_labels_of_a_model_without_calibration_are_no_keywords_unless_selected(
     line = ["tag", "images", "--model", model, "--labels", "dog, car, cup", "--sidecar", "xmp"]
     refused = run(*line, "--out", "tags.csv")
     assert (refused.code, refused.out) == (1, "")
-    assert "--sidecar xmp without --top-k requires probabilities" in refused.err
-    assert "(--calibrate-unlabelled; the result is not verified)" in refused.err
+    assert "--sidecar xmp requires probabilities" in refused.err
+    assert "these images without labels (--calibrate-unlabelled)" in refused.err
     assert "Tagging" not in refused.err
     assert not subjects(album)
     assert not Path("tags.csv").exists()
@@ -185,7 +185,7 @@ def test_an_interrupted_run_resumes_and_nothing_is_lost(album, run, monkeypatch)
     assert len(subjects(album)) == 3  # of the finished blocks
     last.write_bytes(data)
     done = run(*line)
-    assert "3 predicted before an interruption." in done.err
+    assert "3 images were predicted before an interruption." in done.err
     assert "Written: 1 XMP sidecar; images that needed no change: 3." in done.err
     assert len(subjects(album)) == len(read_predictions("tags.parquet")) == 4
     assert {"Animals", "Dog", "Müller & Söhne"} < subjects(album)[min(subjects(album))]

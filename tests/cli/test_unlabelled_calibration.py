@@ -19,7 +19,7 @@ def test_an_encoder_without_calibration_needs_the_option_to_index(home, run, mod
     done = run("index", "new", "images", *LABELS, *model, "--calibrate-unlabelled")
     assert done.code == 0
     counts, calibration = done.out.splitlines()
-    assert counts.startswith("new has 24 images and 2 labels: 24 added")
+    assert counts.startswith("new contains 24 images and 2 labels. Images: 24 added")
     assert "on pseudo-labels of 24 images without labels. Not verified: no labels" in calibration
 
 
@@ -45,10 +45,10 @@ def test_a_calibrated_model_is_not_calibrated_again(home, run):
     for command in (("tag",), ("index", "new")):
         done = run(*command, "images", "--model", "recognizer", option)
         assert (done.code, done.out) == (1, "")
-        assert f"already calibrated: {about}. Remove the option" in done.err
+        assert f"got a calibrated model: {about}. Remove --calibrate-unlabelled" in done.err
     done = run("index", "index", "images", "--model", "recognizer", option)
     assert done.code == 1
-    assert f"another calibration: {about}. Remove the option" in done.err
+    assert f"another calibration: {about}. Give a new folder" in done.err
 
 
 def test_tags_of_an_encoder_without_calibration_have_probabilities(home, run, model):
@@ -63,7 +63,7 @@ def test_a_threshold_for_uncalibrated_scores_names_the_option(home, run, model):
     done = run("tag", "images", *LABELS, *model, "--threshold", "0.5")
     assert (done.code, done.out) == (1, "")
     assert "--threshold requires probabilities; the model is not calibrated." in done.err
-    assert "(--calibrate-unlabelled; the result is not verified)" in done.err
+    assert "these images without labels (--calibrate-unlabelled)" in done.err
 
 
 @pytest.mark.parametrize("command", ["tag", "index new", "calibrate"])
@@ -79,9 +79,9 @@ def test_a_calibration_on_few_images_is_called_unreliable(home, run, random_chec
         shutil.rmtree("new", ignore_errors=True)
         done = run(*line, *LABELS)
         assert done.code == 0
-        note = f"Note: The calibration without labels is computed from {images} only"
+        note = f"Note: The calibration without labels uses only {images}"
         assert done.err.count(note) == 1
-        assert "Give 100 or more images together" in done.err
+        assert "Give 100 or more images in one command" in done.err
 
 
 def test_100_images_are_enough_for_a_calibration_without_a_note(home, run, model):

@@ -27,5 +27,5 @@ def test_no_readable_image_is_an_error(cluster, recognizer, images, tmp_path):
     predict = predict_for_index_on_cluster(
         recognizer, damaged, tmp_path / "parts", workers=1, report=print
     )
-    with pytest.raises(NoReadableImage, match="none of 1 is"):
+    with pytest.raises(NoReadableImage, match="got 1 unreadable image"):
         list(predict(damaged))

@@ -128,7 +128,7 @@ def test_a_refused_address_leaves_no_folder(recognizer, images, tmp_path, monkey
 
 def test_a_folder_with_other_files_is_refused(recognizer, images, tmp_path):
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(DataError, match=r"must be new, empty.*found notes\.txt"):
+    with pytest.raises(DataError, match=r"must be a new or empty.*with notes\.txt"):
         tag_on_cluster(recognizer, images, tmp_path, workers=1)
 
 

@@ -17,7 +17,8 @@ def test_equal_nodes_are_accepted():
 @pytest.mark.parametrize("package", VERSIONS)
 @pytest.mark.parametrize("found", ["9.9", None])
 def test_another_version_is_refused(package, found):
-    expected = f"must have {package} {VERSIONS[package]}; node-1 has {found or 'no version'}"
+    node_package = f"{package} {found}" if found else f"no {package}"
+    expected = f"must have {package} {VERSIONS[package]}; node-1 has {node_package}"
     with pytest.raises(ConfigError, match=expected):
         check_node_reports([NODE, NODE | {package: found}], VERSIONS, Path("out"))
 

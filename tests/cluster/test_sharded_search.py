@@ -50,8 +50,8 @@ def test_actors_give_the_hits_of_one_index_and_errors_are_one_line(cluster, tmp_
     assert [vars(hit) for hit in hits] == [vars(hit) for hit in expected]
     assert n_images == 30
     assert [type(error) for error in errors] == [UnknownName, DataError, InputError, DataError]
-    assert "/nowhere/00.jpg in " in str(errors[3])
-    assert "one of 7 such images" in str(errors[3])
+    assert "/nowhere/00.jpg is in " in str(errors[3])
+    assert "(7 common images in total)" in str(errors[3])
 
 
 def error_of(search):

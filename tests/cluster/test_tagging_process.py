@@ -13,12 +13,12 @@ def settings(recognizer):
 
 
 def test_a_missing_folder_of_images_is_an_error(settings):
-    with pytest.raises(InputError, match="no folder /nowhere"):
+    with pytest.raises(InputError, match="paths, /nowhere, does not exist"):
         TaggingProcess(replace(settings, image_folder="/nowhere"))
 
 
 def test_a_missing_recognizer_is_an_error(settings, tmp_path):
-    with pytest.raises(InputError, match="must load the recognizer"):
+    with pytest.raises(InputError, match="cannot load the recognizer"):
         TaggingProcess(replace(settings, recognizer=str(tmp_path / "none")))
 
 

@@ -21,7 +21,7 @@ def test_a_benchmark_is_drawn_once_and_read_afterwards(tmp_path):
 
 
 def test_an_unknown_benchmark_gets_the_list(tmp_path):
-    with pytest.raises(UnknownName, match=r"There is no collection 'coco'. Known: scenes-80\."):
+    with pytest.raises(UnknownName, match=r"collection must be one of scenes-80; got 'coco'\."):
         benchmark_collection_scenes("coco", split="test", cache_folder=tmp_path)
 
 

@@ -51,7 +51,9 @@ def test_the_collection_gives_these_pairs(pairs):
 
 
 def test_the_file_of_the_scenes_gives_the_same_pairs(folder, pairs):
-    with pytest.warns(UserWarning, match=r"of 2500 captions of .*scenes\.jsonl repeat a caption"):
+    with pytest.warns(
+        UserWarning, match=r"Repeated captions .* of 2500 captions in .*scenes\.jsonl"
+    ):
         of_file = read_pairs(folder / "scenes.jsonl")
     assert of_file.captions == pairs.captions
     assert of_file.paths == list(pairs.paths)

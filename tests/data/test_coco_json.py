@@ -13,7 +13,9 @@ def test_values_are_texts_by_id():
 
 def test_a_repeated_id_is_refused():
     entries = [{"id": 2, "name": "dog"}, {"id": 2, "name": "cat"}]
-    with pytest.raises(DataError, match="ids of categories in a must be unique; got 2 again"):
+    with pytest.raises(
+        DataError, match="ids of categories in a must be unique; the id 2 is repeated"
+    ):
         coco_values_by_id(Path("a"), "categories", entries, "name")
 
 
@@ -21,5 +23,5 @@ def test_a_file_is_one_object(tmp_path):
     (tmp_path / "a.json").write_text('{"images": []}')
     assert read_coco_json(tmp_path / "a.json") == {"images": []}
     (tmp_path / "a.json").write_text("3")
-    with pytest.raises(DataError, match="one JSON object; got type int"):
+    with pytest.raises(DataError, match="one JSON object; got a value of type int"):
         read_coco_json(tmp_path / "a.json")

@@ -21,7 +21,9 @@ def test_a_row_has_the_number_of_its_first_line(tmp_path):
 @pytest.mark.parametrize("data", [b"a,\xff\n", b'a,"b\n', b'a,"b"c\n'])
 def test_a_file_that_is_no_csv_is_refused(tmp_path, data):
     (tmp_path / "a.csv").write_bytes(data)
-    with pytest.raises(DataError, match=r"a\.csv must be a CSV file in UTF-8, separated by commas"):
+    with pytest.raises(
+        DataError, match=r"a\.csv must be a CSV file in UTF-8 with cells separated by commas; got: "
+    ):
         rows_of(tmp_path / "a.csv")
 
 

@@ -59,7 +59,7 @@ def test_the_smallest_level_with_enough_pixels_is_taken(sprites, pixels, level):
 
 
 def test_a_missing_font_file_is_refused_with_its_path():
-    with pytest.raises(MissingPart, match=r"there is no file /no/font.ttf"):
+    with pytest.raises(MissingPart, match=r"/no/font.ttf is not a file"):
         find_emoji_font("/no/font.ttf")
 
 

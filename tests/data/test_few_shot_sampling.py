@@ -68,12 +68,12 @@ def test_the_description_counts_by_label_and_names_labels_with_too_few_images():
         list("abcdefghijkl"), targets, None, np.arange(5), 5
     )
     assert sample == (
-        "Sampled 5 of 30 images with 0 to 5 positive images per label; 5 were requested."
+        "Sampled 5 of 30 images; each label has 0 to 5 positive images (requested: 5)."
     )
     assert counts.startswith("Positive images per label: a 5, b 3, c 3")
-    assert few.startswith("Fewer than 5 images, of which all are used: b 3, c 3")
+    assert few.startswith("Labels with fewer than 5 positive images, all of which are used: b 3")
     assert few.endswith("i 3 and 1 more.")
-    assert without == "No positive image: k, l."
+    assert without == "Labels without a positive image: k, l."
 
 
 def test_enough_images_of_all_labels_need_no_further_sentence():

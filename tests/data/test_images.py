@@ -113,7 +113,7 @@ def test_other_deep_pixels_are_stretched_from_least_to_greatest(tmp_path):
 
 def test_pixels_that_are_not_numbers_are_refused(tmp_path):
     path = saved(Image.fromarray(np.float32([[0, np.nan]])), tmp_path / "nan.tif")
-    with pytest.raises(DataError, match=r"nan\.tif: damaged file \(pixels must be finite"):
+    with pytest.raises(DataError, match=r"nan\.tif: damaged file \(pixel values must be finite"):
         opened(path)
 
 
@@ -128,7 +128,7 @@ def test_an_image_in_memory_is_treated_alike():
     turned = to_upright_rgb_image(image)
     assert (turned.mode, turned.size, image.size) == ("RGB", (32, 64), (64, 32))
     assert (turned.getpixel((16, 0)), turned.getpixel((16, 63))) == (WHITE, GREEN)
-    with pytest.raises(InputError, match="pixels must be finite; got NaN"):
+    with pytest.raises(InputError, match="pixel values must be finite; got NaN"):
         to_upright_rgb_image(Image.fromarray(np.float32([[np.nan]])))
 
 

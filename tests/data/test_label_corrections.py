@@ -61,8 +61,14 @@ def test_an_unchecked_file_has_no_corrections(file):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("path,label\n", "must have the columns path, label, corrected; got no corrected"),
-        ("path,label,corrected\nrow 0,dog,maybe\n", "line 2: corrected must be 1, 0, unknown"),
+        (
+            "path,label\n",
+            "must contain the columns path, label, corrected; the column corrected is missing",
+        ),
+        (
+            "path,label,corrected\nrow 0,dog,maybe\n",
+            "line 2: the cell in the column corrected must be 1, 0, unknown",
+        ),
         ("path,label,corrected\nrow 0,dog\n", "line 2: expected 3 columns .* got 2"),
         ("path,label,corrected\nrow 0,dogs,1\n", "each label must be in the dataset; got 'dogs'"),
         ("path,label,corrected\nrow 9,dog,1\n", "each path must be in the dataset; got 'row 9'"),

@@ -79,19 +79,19 @@ def test_aliases_are_taken_apart():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([], "Expected labels; got none"),
-        (["", "  "], "Expected labels; got none"),
+        ([], "Expected at least one label; got none"),
+        (["", "  "], "Expected at least one label; got none"),
         (["dog", "", "cat", " Dog"], "'Dog' on line 1 and again on line 4"),
         (["sofa|couch", "Couch"], "'Couch' on line 1 and again on line 2"),
         (
             ["dog", "\u200fDog"],
-            r"got 'dog' on line 1 and '\\u200fDog' on line 2, where invisible marks",
+            r"got 'dog' on line 1 and '\\u200fDog' on line 2, which are equal without",
         ),
         (["sofa|sofa"], "'sofa' on line 1 and again on line 1"),
         (["sofa|Sofa"], "'Sofa' on line 1 and again on line 1"),
-        (["dog", "x" * 300], "'x{40}…' on line 2 has 300 characters; at most 200"),
+        (["dog", "x" * 300], "'x{40}…' on line 2 has 300 characters, but must have at most 200"),
         (["dog", "hot\tdog"], r"'hot\\tdog' on line 2 contains a control character"),
-        (["sofa|"], r"'' on line 1 is empty before or after a \|"),
+        (["sofa|"], r"'' on line 1 is empty, because a spelling before or after \|"),
     ],
 )
 def test_a_bad_name_is_refused_with_its_line(names, message):

@@ -33,20 +33,23 @@ def test_vectors_of_different_width_come_back_with_their_rows(tmp_path):
     [
         (
             {"image_rows": None},
-            "an archive of pairs; got: no image_rows; keys of the file: 'image_features', "
-            "'text_features'",
+            "an archive of pairs; got: missing keys: image_rows; keys of the file: "
+            "'image_features', 'text_features'",
         ),
-        ({"image_features": None}, "got: no image_features; keys of"),
+        ({"image_features": None}, "got: missing keys: image_features; keys of"),
         (
             {"image_rows": np.array([0, 1, 2, 2, 3])},
-            "valid vectors and rows: image_rows .* below 3",
+            "invalid vectors or rows: image_rows .* below 3",
         ),
         ({"image_rows": np.array([0, 1, 2, 2, -1])}, "image_rows must be at least 0"),
-        ({"image_rows": np.array([0.0, 1, 2, 2, 0])}, "image_rows must be a list of integers"),
+        ({"image_rows": np.array([0.0, 1, 2, 2, 0])}, "image_rows must be a one-dimensional list"),
         ({"image_rows": np.array([0, 1])}, "one entry per caption, 5; got 2"),
         ({"image_features": np.ones(3)}, "image_features in .* one row per vector; got shape .3,."),
-        ({"text_features": np.full((5, 4), "a")}, "text_features in .* must be numbers .*<U1"),
-        ({"text_features": np.ones((5, 4), complex)}, "text_features in .* must be numbers"),
+        (
+            {"text_features": np.full((5, 4), "a")},
+            "text_features in .* must be .* array of numbers .*<U1",
+        ),
+        ({"text_features": np.ones((5, 4), complex)}, "text_features in .* array of numbers"),
         ({"text_features": np.full((5, 4), np.nan)}, "text_vectors must be finite; got 5 rows"),
         ({"image_rows": np.array([0, None])}, "got: in image_rows: an array of objects"),
     ],

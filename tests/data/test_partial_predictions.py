@@ -91,7 +91,7 @@ def test_the_folder_is_deleted_at_the_end_and_not_after_an_error(opened, images,
 def test_another_run_is_refused_and_its_blocks_remain(opened, images, tmp_path, changes, what):
     interrupt(opened, images, after=2)
     with (
-        pytest.raises(DataError, match=rf"it is part of a run that differs in {what}\. Delete "),
+        pytest.raises(DataError, match=rf"a run with another value of {what}\. Delete "),
         opened(**changes),
     ):
         pass
@@ -102,7 +102,10 @@ def test_another_run_is_refused_and_its_blocks_remain(opened, images, tmp_path, 
 def test_other_images_are_refused(opened, images):
     interrupt(opened, images, after=1)
     for others in (images[:-1], [*images[1:], images[0]]):
-        with pytest.raises(DataError, match=r"differs in .*images\. Delete"), opened(images=others):
+        with (
+            pytest.raises(DataError, match=r"another value of .*images\. Delete"),
+            opened(images=others),
+        ):
             pass
 
 

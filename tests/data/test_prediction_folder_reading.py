@@ -21,7 +21,7 @@ from surelabel.data import (
     write_prediction_part,
     write_predictions,
 )
-from surelabel.data.prediction_parts import read_prediction_part
+from surelabel.data.prediction_part_reading import read_prediction_part
 from surelabel.errors import DataError, NoReadableImage
 from surelabel.records import Predictions, SkippedImage
 
@@ -150,16 +150,18 @@ def test_parts_of_several_folders_can_be_copied_into_one(tmp_path):
 def test_missing_images_are_counted(tmp_path):
     predictions = random_predictions(10)
     write_folder(tmp_path, predictions, [range(3), range(5, 9)], failed=[4])
-    with pytest.raises(DataError, match=r"all 10 images; 2 are missing, the first is row 3\. Run"):
+    with pytest.raises(
+        DataError, match=r"all 10 images; 2 missing, and the first missing row is 3\. Run"
+    ):
         read_predictions(tmp_path)
     (tmp_path / "part-000.parquet").unlink()
-    with pytest.raises(DataError, match="5 are missing, the first is row 0"):
+    with pytest.raises(DataError, match="5 missing, and the first missing row is 0"):
         check_prediction_folder_is_complete(tmp_path)
 
 
 def test_missing_images_at_the_end_are_counted(tmp_path):
     write_folder(tmp_path, random_predictions(10), [range(8)])
-    with pytest.raises(DataError, match="2 are missing, the first is row 8"):
+    with pytest.raises(DataError, match="2 missing, and the first missing row is 8"):
         read_predictions(tmp_path)
 
 
@@ -172,7 +174,9 @@ def test_an_image_that_failed_before_it_was_predicted_is_not_skipped(tmp_path):
 
 def test_a_folder_in_which_all_images_failed_is_an_error(tmp_path):
     write_folder(tmp_path, random_predictions(3), [], failed=[0, 1, 2])
-    with pytest.raises(NoReadableImage, match=r"none of 3 is; the first: images/00000.jpg: reason"):
+    with pytest.raises(
+        NoReadableImage, match=r"failed for all 3 images, first images/00000.jpg: reason"
+    ):
         read_predictions(tmp_path)
 
 
@@ -203,7 +207,9 @@ def test_a_folder_without_predictions_is_one_error_however_it_is_read(tmp_path, 
     folder = tmp_path / "out"
     write_folder(folder, random_predictions(n_images, vectors=True), parts, failed=range(n_images))
     for read in (read_predictions, open_predictions):
-        with pytest.raises(NoReadableImage, match=f"must be predicted; none of {n_images} is"):
+        with pytest.raises(
+            NoReadableImage, match=f"must be readable; prediction failed for all {n_images} image"
+        ):
             read(folder)
     assert list(prediction_folder_blocks(folder)) == []
 
@@ -213,7 +219,7 @@ def test_a_part_with_other_columns_is_damaged(tmp_path):
     run = write_folder(tmp_path, predictions, [range(2)])
     others = replace(take(predictions, [2, 3]), uncertainty=None, uncertainty_kind=None)
     write_prediction_part(tmp_path, run, "other", others, np.array([2, 3]))
-    with pytest.raises(DataError, match=r"part-other.parquet is damaged: it has other columns"):
+    with pytest.raises(DataError, match=r"part-other.parquet is damaged: its columns differ"):
         read_predictions(tmp_path)
 
 

@@ -57,7 +57,7 @@ def test_a_new_folder_contains_the_description_of_its_run(tmp_path):
 def test_another_run_is_refused_and_its_differences_are_named(tmp_path, changes, differences):
     open_prediction_folder(tmp_path, run_of())
     assert run_of(**changes).digest != run_of().digest
-    message = re.escape(f"predictions of a run with {differences}. Give the same")
+    message = re.escape(f"predictions of the same run; got a run with {differences}. Give the same")
     for check in (open_prediction_folder, check_prediction_folder):
         with pytest.raises(DataError, match=message):
             check(tmp_path, run_of(**changes))
@@ -85,7 +85,7 @@ def test_a_check_does_not_create_the_folder(tmp_path):
 @pytest.mark.parametrize("name", ["index.json", "part-000.parquet"])
 def test_a_folder_with_other_files_is_refused(tmp_path, name):
     (tmp_path / name).write_text("{}")
-    with pytest.raises(DataError, match=f"or a folder of predictions; found {name}"):
+    with pytest.raises(DataError, match=f"or a folder of predictions; got a folder with {name}"):
         open_prediction_folder(tmp_path, run_of())
 
 

@@ -169,20 +169,20 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, suffix):
     [
         ("x.parquet", b"", "got: .*Parquet"),
         ("x.parquet", b"PAR1 nonsense PAR1", "got: "),
-        ("x.csv", b"", "got: a header without path"),
-        ("x.csv", b"path,dog\na.jpg,1\n", "got: a header without path"),
+        ("x.csv", b"", "got: a header that does not start with path"),
+        ("x.csv", b"path,dog\na.jpg,1\n", "got: a header that does not start with path"),
         ("x.csv", b"path,score:dog,skipped\na.jpg,yes,\n", "got: .*CSV conversion error"),
         ("x.csv", b"path,score:dog,skipped\na.jpg,,\n", "an empty cell in the row"),
         ("x.csv", b"path,score:dog,skipped\na.jpg,1\n", "got: .*Expected 3 columns, got 2"),
         ("x.csv", b"\xff\xfe", "got: .*decode"),
-        ("x.jsonl", b'{"path": "a.jpg", "labels": [', "no JSON on line 1"),
-        ("x.jsonl", b"[]", "no path with labels on line 1"),
+        ("x.jsonl", b'{"path": "a.jpg", "labels": [', "invalid JSON on line 1"),
+        ("x.jsonl", b"[]", "line 1 without path"),
         ("x.jsonl", b'{"path": "a.jpg", "labels": [{"label": "dog"}]}', "got: 'score'"),
         (
             "x.jsonl",
             b'{"path": "a", "labels": []}\n'
             b'{"path": "b", "labels": [{"label": "dog", "score": 1, "probability": null}]}',
-            "other labels for b than for a",
+            "got: different labels for a and b",
         ),
     ],
 )
@@ -255,15 +255,18 @@ LINE = '{"path": "a.jpg", "labels": [{"label": "dog", "score": 0.5, "probability
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[" * 100_000, "no JSON on line 1 .lists and objects that are nested too deeply"),
-        (LINE.replace("0.5", "1" * 5000, 1), "no JSON on line 1 .a number with more than 4300"),
+        ("[" * 100_000, "invalid JSON on line 1 .lists and objects that are nested too deeply"),
+        (
+            LINE.replace("0.5", "1" * 5000, 1),
+            "invalid JSON on line 1 .a number with more than 4300",
+        ),
         (LINE.replace("0.5", "1e999", 1), "a score that is not finite"),
         (LINE.replace('"dog"', '"\\ud800"'), "surrogates not allowed"),
         (LINE.replace('"dog"', "7"), "a path, label or description that is not text"),
         (LINE.replace('"a.jpg"', "null"), "a path, label or description that is not text"),
         (LINE.replace("]", ', {"label": "dog", "score": 1, "probability": 1}]'), "a label twice"),
         (LINE.replace('"labels": [', '"labels": 3, "labels": ['), "the key 'labels' twice"),
-        (LINE.replace("}]", "}], 3"), "no JSON on line 1"),
+        (LINE.replace("}]", "}], 3"), "invalid JSON on line 1"),
         ('{"path": "a.jpg", "labels": ["dog"]}', "string indices must be integers"),
     ],
 )
@@ -370,7 +373,7 @@ LINES = (
     ("text", "reason"),
     [
         (LINES.replace("0.25", "-0.25"), "an uncertainty that is negative"),
-        (LINES.replace("0.25", "NaN"), "no JSON on line 1|negative or not finite"),
+        (LINES.replace("0.25", "NaN"), "invalid JSON on line 1|negative or not finite"),
         (LINES.replace('"uncertainty": 0.25', '"odd": 0.25'), "'uncertainty'"),
         (LINES.replace("residual_error", "entropy"), "uncertainty must be one of"),
         (f"{LINES}\n{LINES.replace('residual_error', 'match_variance')}", "several values of"),
@@ -464,8 +467,8 @@ SHOWN_LINE = LINE.replace("}]}", '}], "shown": ["dog"]}')
         (SHOWN_LINE.replace('["dog"]', '["cat"]'), "shown that is not a list of the labels"),
         (SHOWN_LINE.replace('["dog"]', '"dog"'), "shown that is not a list of the labels"),
         (SHOWN_LINE.replace('["dog"]', "[1]"), "shown that is not a list of the labels"),
-        (SHOWN_LINE.replace('["dog"]', '["dog", "dog"]'), "shown with a label twice"),
-        (f"{SHOWN_LINE}\n{LINE}", "shown in some lines, and not in others"),
+        (SHOWN_LINE.replace('["dog"]', '["dog", "dog"]'), "shown that contains a label twice"),
+        (f"{SHOWN_LINE}\n{LINE}", "shown in only some of the lines"),
         ('path,score:dog,shown,skipped\na,1,"[""cat""]",\n', "shown that is not a list of the"),
         ("path,score:dog,shown,skipped\na,1,dog,\n", "Expecting value"),
         ("path,score:dog,shown,skipped\na,1,,\n", "Expecting value"),

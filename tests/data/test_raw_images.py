@@ -85,7 +85,7 @@ def test_a_raw_image_without_preview_is_refused_with_the_remedy(tmp_path):
     path.write_bytes(dng_file(None))
     with pytest.raises(
         DataError,
-        match=r"bare\.dng: RAW image without an embedded preview .*; convert it to JPEG or TIFF$",
+        match=r"bare\.dng: RAW image without .*; convert the image to JPEG or TIFF$",
     ):
         open_image(path, min_side=1)
 

@@ -30,26 +30,26 @@ def test_ids_are_integers_in_the_order_of_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("{", "must be JSON with the relevant ids of each id"),
+        ("{", "must be a JSON file with the relevant ids of each query id"),
         ("[[1, 2]]", r"must be one JSON object .*; got \[\[1, 2\]\]"),
         ("{}", "must be one JSON object"),
-        ('{"1": [2], "1": [3]}', "an object with the key '1' twice"),
-        ({"01": [2]}, "each id must be an integer of at least 0 .*; got '01'"),
-        ({"-1": [2]}, "each id must be an integer of at least 0 .*; got '-1'"),
+        ('{"1": [2], "1": [3]}', "an object that contains the key '1' twice"),
+        ({"01": [2]}, "each id must be an integer in .*; got '01'"),
+        ({"-1": [2]}, "each id must be an integer in .*; got '-1'"),
         ({"1.0": [2]}, "each id must be an integer"),
         ({"²": [2]}, "each id must be an integer"),
-        ({"": [2]}, "each id must be an integer of at least 0 .*; got ''"),
-        ({"1": []}, r"the relevant ids of '1' must be a list of at least one .*; got \[\]"),
-        ({"1": 2}, "the relevant ids of '1' must be a list"),
-        ({"1": "2"}, "the relevant ids of '1' must be a list"),
-        ({"1": ["2"]}, "the relevant ids of '1' must be a list"),
-        ({"1": [2.0]}, "the relevant ids of '1' must be a list"),
-        ({"1": [True]}, "the relevant ids of '1' must be a list"),
-        ({"1": [10**18]}, "the relevant ids of '1' must be a list"),
-        ({str(10**18): [1]}, "each id must be an integer of at least 0 and below 10000"),
-        ({"1": [-2]}, "the relevant ids of '1' must be a list"),
-        ({"1": [2, 3, 2]}, r"without repetitions; got \[2, 3, 2\]"),
-        ('{"1": [NaN]}', "the relevant ids of '1' must be a list"),
+        ({"": [2]}, "each id must be an integer in .*; got ''"),
+        ({"1": []}, r"the relevant ids of '1' must be a non-empty list .*; got \[\]"),
+        ({"1": 2}, "the relevant ids of '1' must be a non-empty list"),
+        ({"1": "2"}, "the relevant ids of '1' must be a non-empty list"),
+        ({"1": ["2"]}, "the relevant ids of '1' must be a non-empty list"),
+        ({"1": [2.0]}, "the relevant ids of '1' must be a non-empty list"),
+        ({"1": [True]}, "the relevant ids of '1' must be a non-empty list"),
+        ({"1": [10**18]}, "the relevant ids of '1' must be a non-empty list"),
+        ({str(10**18): [1]}, "each id must be an integer in .0, 10000"),
+        ({"1": [-2]}, "the relevant ids of '1' must be a non-empty list"),
+        ({"1": [2, 3, 2]}, r"distinct integers .*; got \[2, 3, 2\]"),
+        ('{"1": [NaN]}', "the relevant ids of '1' must be a non-empty list"),
         ('{"1": [1' + "0" * 5000 + "]}", "a number with more than 4300 digits"),
         ('{"1' + "0" * 5000 + '": [1]}', "each id must be an integer"),
     ],
@@ -89,12 +89,18 @@ def test_grades_belong_to_the_rows_of_the_ids_and_zero_is_not_listed(tmp_path):
         ("image,caption,relevance\n", "the first line must be image_id,caption_id,relevance"),
         ("image_id,caption_id,relevance\n", "at least one relevance above 0; got none"),
         ("image_id,caption_id,relevance\n7,30,0\n", "at least one relevance above 0; got none"),
-        ("image_id,caption_id,relevance\n8,30,1\n", "line 2: the image id '8' is not in the pairs"),
+        (
+            "image_id,caption_id,relevance\n8,30,1\n",
+            "line 2: each image id must be in the pairs; got '8'",
+        ),
         (
             "image_id,caption_id,relevance\n7,y,1\n",
-            "line 2: the caption id 'y' is not in the pairs",
+            "line 2: each caption id must be in the pairs; got 'y'",
         ),
-        ("image_id,caption_id,relevance\n7,30,1\n7,30,1\n", "line 3: each pair must have one line"),
+        (
+            "image_id,caption_id,relevance\n7,30,1\n7,30,1\n",
+            "line 3: each pair .* must be in only one line",
+        ),
         ("image_id,caption_id,relevance\n7,30,3\n", r"line 2: .*in \[0, 1\]; got '7,30,3'"),
         ("image_id,caption_id,relevance\n7,30,nan\n", r"line 2: .*in \[0, 1\]; got '7,30,nan'"),
         ("image_id,caption_id,relevance\n7,30,-1e999\n", r"line 2: .*in \[0, 1\]"),
@@ -111,5 +117,7 @@ def test_a_table_with_an_invalid_line_is_refused(tmp_path, text, message):
 def test_grades_need_ids(tmp_path, kind):
     ids = {"image_ids": [1], "caption_ids": [2]} | {f"{kind}_ids": None}
     pairs = Pairs(["a.jpg"], ["a dog"], [0], **ids)
-    with pytest.raises(InputError, match=f"needs the {kind} ids of the pairs; the pairs have none"):
+    with pytest.raises(
+        InputError, match=f"requires the {kind} ids of the pairs; got pairs without"
+    ):
         read_graded_relevance(tmp_path / "graded.csv", pairs)

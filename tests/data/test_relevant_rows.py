@@ -44,15 +44,13 @@ def test_a_part_of_the_pairs_matches_fewer_queries():
 
 @pytest.mark.parametrize("relevance", [{1: [30]}, {7: [1]}, {}])
 def test_relevance_of_other_ids_is_refused(relevance):
-    expected = f"must list caption ids by image id; 0 of its {len(relevance)} queries match"
+    expected = f"must map image ids to caption ids; 0 of {len(relevance)} queries match"
     with pytest.raises(InputError, match=expected):
         relevant_captions(PAIRS, relevance)
 
 
 def test_the_other_direction_is_named_in_the_error():
-    with pytest.raises(
-        InputError, match="must list image ids by caption id; 0 of its 1 queries match"
-    ):
+    with pytest.raises(InputError, match="must map caption ids to image ids; 0 of 1 queries match"):
         relevant_images(PAIRS, {7: [30]})
 
 
@@ -66,15 +64,15 @@ def test_the_direction_is_found_although_images_and_captions_have_equal_ids():
     assert as_dict(relevant_captions(pairs, captions)) == captions
     assert as_dict(relevant_images(pairs, images)) == images
     assert as_dict(relevant_captions(pairs.take([0]), captions)) == {0: captions[0]}
-    with pytest.raises(InputError, match="must list caption ids by image id; 1 of its 20 queries"):
+    with pytest.raises(InputError, match="must map image ids to caption ids; 1 of 20 queries"):
         relevant_captions(pairs.take([0]), images | {0: [0, 1]})
-    with pytest.raises(InputError, match="must list image ids by caption id"):
+    with pytest.raises(InputError, match="must map caption ids to image ids"):
         relevant_images(pairs, captions)
 
 
 @pytest.mark.parametrize("function", [relevant_captions, relevant_images])
 def test_pairs_need_ids(function):
-    with pytest.raises(InputError, match="needs image ids and caption ids of the pairs"):
+    with pytest.raises(InputError, match="requires the image ids and caption ids of the pairs"):
         function(Pairs(["a.jpg"], ["a dog"], [0], [7]), {7: [30]})
 
 

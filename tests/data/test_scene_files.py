@@ -159,7 +159,8 @@ def test_an_interrupted_generation_of_version_0_1_0_is_resumed(truth, tmp_path):
 
 def test_a_folder_of_something_else_is_no_folder_of_scenes(tmp_path):
     with pytest.raises(
-        DataError, match=r"there is no about.json. Generate a folder with `surelabel scenes`"
+        DataError,
+        match=r"about.json; the file is missing. Generate a folder with `surelabel scenes`",
     ):
         read_scenes(tmp_path)
 
@@ -195,7 +196,7 @@ def test_missing_lines_are_counted(copy):
         ("about.json", '"count": 70', '"count": ' + "1" * 5000, "a number with more than 4300"),
         ("about.json", '"count": 70', '"count": 70, "count": 70', "the key 'count' twice"),
         ("about.json", '"names": [', '"names": [[], ', "names must be distinct strings"),
-        ("about.json", '"names": [', '"names": 3, "x": [', "names a list"),
+        ("about.json", '"names": [', '"names": 3, "x": [', "names must be a list"),
         ("scenes.jsonl", '"path": "', '"path": 3, "x": "', "expected a string; got 3"),
         ("scenes.jsonl", '"boxes": [', '"boxes": [["lion", 0, [], 0, 0, 0], ', "float.. argument"),
         ("scenes.jsonl", '"labels": [', '"labels": [[], ', "unhashable"),

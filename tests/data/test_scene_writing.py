@@ -95,7 +95,7 @@ def test_a_stopped_run_goes_on_where_it_was(folder, tmp_path):
         write_scenes(begun, count=COUNT, progress=stop, **SMALL)
     assert not (begun / "scenes.jsonl").exists()
     with pytest.raises(
-        DataError, match=r"begun must contain scenes.jsonl; the file is missing. Generate"
+        DataError, match=r"begun must contain scenes\.jsonl; the file is missing\. Run .* again"
     ):
         read_scenes(begun)
     first = begun / "images" / "00000.jpg"
@@ -141,7 +141,9 @@ def test_a_begun_folder_refuses_other_settings_too(tmp_path):
 
 def test_a_folder_with_other_files_is_not_touched(tmp_path):
     (tmp_path / "holiday.jpg").write_text("precious")
-    with pytest.raises(DataError, match=r"must be new or empty; got a folder with other files"):
+    with pytest.raises(
+        DataError, match=r"must be a new or empty folder; got a folder with other files"
+    ):
         write_scenes(tmp_path, count=1, **SMALL)
     assert [p.name for p in tmp_path.iterdir()] == ["holiday.jpg"]
 
@@ -188,12 +190,12 @@ def test_numbers_out_of_range_are_refused(tmp_path, name, value, least):
 
 def test_an_unknown_domain_gets_the_list(tmp_path):
     with pytest.raises(
-        UnknownName, match=r"There is no domain 'rain'. Known: photo, sketch, night, blur, noise"
+        UnknownName, match=r"domain must be one of photo, sketch, night, blur, noise.*; got 'rain'"
     ):
         write_scenes(tmp_path / "out", count=1, domain="rain", **SMALL)
 
 
 def test_with_a_missing_font_file_nothing_is_written(tmp_path):
-    with pytest.raises(MissingPart, match=r"there is no file /no/font\.ttf"):
+    with pytest.raises(MissingPart, match=r"/no/font\.ttf is not a file"):
         write_scenes(tmp_path / "out", count=1, font="/no/font.ttf", **SMALL)
     assert not (tmp_path / "out").exists()

@@ -52,7 +52,9 @@ def test_scores_and_labels_are_joined_by_image_name_without_image_files(tmp_path
 def test_images_without_scores_are_left_out_with_a_warning_and_without_labels_silently():
     scores = read_scores(pa.table(TABLE), kind="logits")
     labelled = LabelledImages(["c.jpg", "b.jpg"], ["dog"], [[1], [0]])
-    with pytest.warns(UserWarning, match=r"1 of 2 images have none in s\.csv.*left out: 'c\.jpg'"):
+    with pytest.warns(
+        UserWarning, match=r"without scores in s\.csv are left out: 1 of 2 images, such as 'c\.jpg'"
+    ):
         joined = join_scores_and_labels(scores, labelled, source="s.csv")
     assert (joined.paths, joined.targets.tolist()) == (["b.jpg"], [[0]])
 
@@ -61,11 +63,12 @@ def test_names_that_never_match_are_explained():
     scores = read_scores(pa.table(TABLE), kind="logits")
     other = LabelledImages(["val/a.png"], ["dog"], [[1]])
     with pytest.raises(
-        InputError, match=r"got 'a\.jpg'.*'val/a\.png'.*suffixes, 1 names are equal"
+        InputError,
+        match=r"got 'a\.jpg'.*'val/a\.png'.*match without folders and suffixes for 1 image",
     ):
         join_scores_and_labels(scores, other)
     twice = LabelledImages(["a.jpg", "./a.jpg"], ["dog"], [[1], [1]])
-    with pytest.raises(InputError, match=r"labels once.* 1 repeated image names"):
+    with pytest.raises(InputError, match=r"unique in the labels.* 1 repeated image names"):
         join_scores_and_labels(scores, twice)
 
 

@@ -146,7 +146,7 @@ def test_predictions_without_log_odds_have_none_to_read(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ""])
 def test_other_files_cannot_be_opened_without_reading_them(tmp_path, suffix):
-    with pytest.raises(InputError, match=r"must be a \.parquet file or a folder of predictions"):
+    with pytest.raises(InputError, match=r"needs a \.parquet file or a folder of predictions"):
         open_predictions(tmp_path / f"tags{suffix}")
 
 

@@ -34,7 +34,10 @@ def test_a_list_without_permission_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("dog\n" + "x" * 10_001, r"Line 2 of .* at most 10000 characters; got 10001: 'xxx.*'…\."),
+        (
+            "dog\n" + "x" * 10_001,
+            r"Line 2 of .* at most 10000 characters; got 10001 characters: 'xxx.*'…\.",
+        ),
         ("dog\nca\0t", r"Line 2 of .* must be text; got a NUL byte after 'ca'\."),
     ],
 )

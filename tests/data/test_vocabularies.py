@@ -112,9 +112,9 @@ def test_another_spelling_moves_no_name():
         ({"unseen": 3}, "At least one label must be seen; got 3 labels with 3 unseen and 0 unused"),
         ({"unseen": 1, "unused": 2}, "1 unseen and 2 unused"),
         ({"unseen": 0}, "unseen must be an integer >= 1"),
-        ({"unseen": 1, "unused": -1}, "unused an integer >= 0"),
-        ({"unseen": 1.0}, "seed an integer; got .*1.0"),
-        ({"unseen": 1, "seed": True}, "seed an integer; got .*True"),
+        ({"unseen": 1, "unused": -1}, "unused must be an integer >= 0"),
+        ({"unseen": 1.0}, "seed must be an integer; got .*1.0"),
+        ({"unseen": 1, "seed": True}, "seed must be an integer; got .*True"),
     ],
 )
 def test_what_cannot_be_divided_is_refused(wanted, message):
@@ -187,7 +187,7 @@ def test_columns_are_found_by_any_spelling():
 
 def test_an_unseen_name_without_a_column_would_leak_and_is_refused():
     images = LabelledImages(["a"], ["dog", "mug"], [[1, 0]])
-    with pytest.raises(InputError, match="there is none for 'cup' among 'dog', 'mug'"):
+    with pytest.raises(InputError, match="got the labels 'dog', 'mug' without 'cup'"):
         remove_unseen_vocabulary_classes(images, Vocabulary(("dog",), ("cup",)))
     check_vocabulary_columns(["dog"], images.names)
 
@@ -201,6 +201,6 @@ def test_a_column_that_spells_a_seen_and_an_unseen_name_is_refused():
 def test_something_must_be_left_to_learn_from():
     images = LabelledImages(["a"], ["dog", "cup"], [[1, 1]])
     with pytest.raises(
-        InputError, match=r"all 1 images have a label among 'cup'\. Use fewer unseen"
+        InputError, match=r"each of the 1 images has a label among 'cup'\. Use fewer unseen"
     ):
         remove_unseen_vocabulary_classes(images, Vocabulary(("dog",), ("cup",)))

@@ -188,11 +188,11 @@ def test_a_packet_without_a_description_gets_tags():
     ("label", "message"),
     [
         ("sofa|couch", r"must not contain '\|', which separates the levels .* 'sofa\|couch'"),
-        ("a\nb", r"no control character; got the label 'a\\nb'"),
+        ("a\nb", r"no control characters; got the label 'a\\nb'"),
         ("a\x00", "no control character"),
         ("\ud800", "no control character"),
         ("a\uffff", "no control character"),
-        (" ", "must have visible characters"),
+        (" ", "must contain visible characters"),
     ],
 )
 def test_a_label_that_cannot_be_a_keyword_is_refused(label, message):

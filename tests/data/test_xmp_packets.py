@@ -80,7 +80,7 @@ BOMB = '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;&b;">]>'
         ),
         (b"<svg/>", "<svg> with 0 elements rdf:RDF"),
         (b'<x:xmpmeta xmlns:x="adobe:ns:meta/"/>', "<x:xmpmeta> with 0 elements rdf:RDF"),
-        (packet("", 'dc:subject="dog"'), "subject as an attribute, which must be a list"),
+        (packet("", 'dc:subject="dog"'), "subject as an attribute in place of a list"),
         (packet("<dc:subject>dog</dc:subject>"), "subject with other content than a list"),
         (packet("<dc:subject><rdf:Bag/><rdf:Bag/></dc:subject>"), "subject with other content"),
         (

@@ -60,7 +60,9 @@ def test_a_sidecar_that_states_its_image_belongs_to_this_image_only(folder):
 
 def test_images_with_sidecars_of_the_other_naming_are_counted(folder):
     images = [str(folder / name) for name in ("a.jpg", "b.JPG")]
-    with pytest.warns(UserWarning, match=r"1 of 2 .* such as a\.xmp; .* give --sidecar-name stem"):
+    with pytest.warns(
+        UserWarning, match=r"such as a\.xmp, exist for 1 of 2 images\. .* give --sidecar-name stem"
+    ):
         check_sidecars(images, "full")
     (folder / "a.jpg.xmp").write_bytes(LIGHTROOM)
     check_sidecars(images, "full")  # a warning would be an error

@@ -113,8 +113,14 @@ def test_an_existing_sidecar_keeps_its_permission_bits(folder, mode):
 
 BOMB = b"""<!DOCTYPE x [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>"""
 BAD = {
-    "entities": (BOMB + LIGHTROOM, "expected XMP in UTF-8; got a document type or an entity"),
-    "truncated": (LIGHTROOM[:-30], r"expected XMP in UTF-8; got XML that is not well-formed"),
+    "entities": (
+        BOMB + LIGHTROOM,
+        "expected a writable XMP packet in UTF-8; got a document type or an entity",
+    ),
+    "truncated": (
+        LIGHTROOM[:-30],
+        r"expected a writable XMP packet in UTF-8; got XML that is not well-formed",
+    ),
     "empty": (b"", "not well-formed"),
     "no list": (LIGHTROOM.replace(b"rdf:Bag", b"rdf:bag"), "with other content than a list"),
     "marked": (LIGHTROOM + b"<?xpacket end='r'?>", "a packet that is marked as read-only"),
@@ -230,8 +236,8 @@ def test_a_full_disk_is_an_error_and_leaves_every_sidecar_as_it_is(folder):
 def test_a_sidecar_of_an_image_that_is_elsewhere_is_refused(folder):
     (folder / "a.xmp").write_bytes(OF_RAW_IMAGE)
     assert refusal(folder, "write") == (
-        "it states that it belongs to an image with the suffix .nef; give --sidecar-name full to "
-        "write a.jpg.xmp"
+        "the sidecar states that it belongs to an image with the suffix .nef; give --sidecar-name "
+        "full to write a.jpg.xmp"
     )
     assert (folder / "a.xmp").read_bytes() == OF_RAW_IMAGE
     assert remove_sidecar_tags([str(folder / "a.jpg")], "stem").refused == []

@@ -23,7 +23,7 @@ def test_the_sentence_says_what_is_promised():
     assert found.sentence == (
         "Predict labels with probability >= 0.0522. With 90 % confidence, at most 10 % of the "
         "labels predicted for an image are wrong, averaged over images with a predicted label. "
-        "Observed on 30 such labelled images: 0 %."
+        "The observed average on 30 such labelled images is 0 %."
     )
 
 

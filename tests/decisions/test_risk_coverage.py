@@ -86,5 +86,5 @@ def test_the_risk_at_a_coverage_keeps_at_least_that_fraction():
 
 @pytest.mark.parametrize(("uncertainty", "error"), [([], []), ([np.nan], [1]), ([1], [np.nan])])
 def test_a_curve_needs_finite_values(uncertainty, error):
-    with pytest.raises(InputError, match="at least one decision with a finite uncertainty"):
+    with pytest.raises(InputError, match="at least one decision, and finite uncertainties"):
         risk_coverage_of_errors(uncertainty, error)

@@ -195,10 +195,10 @@ def changed(name, change):
             "finite numbers of at least 0; got other values for false_negative_sum",
         ),
         (changed("images", lambda a: a + 0.5), "images .* one whole number"),
-        (changed("true_positives", lambda a: a[:2]), "not one number for each of 163 thresholds"),
+        (changed("true_positives", lambda a: a[:2]), "one value for each of 163 thresholds"),
         (
             changed("predicted_positives", lambda a: a[0]),
-            "not one number for each of 163 thresholds",
+            "one value for each of 163 thresholds",
         ),
         (changed("thresholds", lambda a: a[::-1]), "do not increase from 0 to 1"),
         (

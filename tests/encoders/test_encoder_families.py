@@ -211,7 +211,7 @@ def test_a_recognizer_with_dense_regions_is_saved_with_a_family(
 
 def test_recover_match_scores_images_with_the_ladder_of_a_family(encoder, pixels):
     if not encoder.supports("ladder"):
-        with pytest.raises(ConfigError, match="Running single blocks needs a ViT"):
+        with pytest.raises(ConfigError, match="Methods that run single blocks need a ViT"):
             METHODS["recover_match"](encoder, LABELS)
         return
     method = METHODS["recover_match"](encoder, LABELS, depth=1).eval()

@@ -87,13 +87,13 @@ def test_the_same_seed_gives_the_same_budget_and_the_inputs_stay_as_they_are():
 
 def test_few_labelled_images_are_refused():
     x, y = drawn(n=99)
-    with pytest.raises(InputError, match=r"at least 100 labelled images; got 99"):
+    with pytest.raises(InputError, match=r"at least 100 annotated images; got 99"):
         estimate_calibration_budget(Platt, x, y)
 
 
 @pytest.mark.parametrize("sizes", [[], [0, 50], [50, 240]])
 def test_sizes_that_leave_nothing_to_measure_on_are_refused(sizes):
-    with pytest.raises(ConfigError, match="sizes must be whole numbers from 1 to 239"):
+    with pytest.raises(ConfigError, match="sizes must contain whole numbers from 1 to 239"):
         estimate_calibration_budget(Platt, *drawn(), sizes=sizes)
 
 

@@ -99,7 +99,7 @@ def test_a_class_without_positives_is_counted_as_undefined(labelled):
 
 def test_other_names_or_unlabelled_images_are_refused(labelled):
     made = predictions(labelled, RNG.normal(size=(40, 3)))
-    with pytest.raises(InputError, match="same names"):
+    with pytest.raises(InputError, match="same labels in the same order"):
         evaluate_predictions(
             made, LabelledImages(labelled.paths, ["a", "b", "c"], labelled.targets)
         )
@@ -135,7 +135,7 @@ def test_what_was_before_the_calibrator_is_judged_beside_it(labelled):
 
 def test_nothing_is_before_a_calibration_that_never_was(labelled):
     logits = RNG.normal(size=(40, 3))
-    with pytest.raises(InputError, match="for calibrated predictions only"):
+    with pytest.raises(InputError, match="require calibrated predictions"):
         evaluate_predictions(
             predictions(labelled, logits, None), labelled, uncalibrated_logits=logits
         )

@@ -135,7 +135,9 @@ def test_without_an_accepted_label_there_is_only_the_risk_of_images(data):
 
 def test_an_uncertainty_that_is_not_finite_is_refused(data):
     p, targets, known, u = data
-    with pytest.raises(InputError, match="finite uncertainty"):
+    with pytest.raises(
+        InputError, match=r"finite uncertainties .* with [1-9]\d* NaN or infinite value"
+    ):
         evaluate_label_uncertainty(p, targets, known, np.where(p > 0.9, np.nan, u), kind=KIND)
 
 

@@ -65,7 +65,7 @@ def test_bad_input_is_refused():
         count_labels_per_image([[2.0]])
     with pytest.raises(InputError, match=r"targets \(n c\)"):
         count_labels_per_image([[0.5, 0.5]], [[1.0]])
-    with pytest.raises(ConfigError, match=r"one for each of 2 labels; got shape \(3,\)"):
+    with pytest.raises(ConfigError, match=r"one number for each of 2 labels; got shape \(3,\)"):
         count_labels_per_image([[0.5, 0.5]], threshold=[0.1, 0.2, 0.3])
     with pytest.raises(ConfigError, match=r"a probability in \[0, 1\]; got 1.5"):
         count_labels_per_image([[0.5, 0.5]], threshold=1.5)

@@ -162,11 +162,11 @@ def test_the_dictionary_is_json_and_the_summary_shows_both_directions(scored):
 
 def test_scores_of_other_pairs_are_refused(scored):
     pairs, scores, variances, *_ = scored
-    with pytest.raises(InputError, match=r"\(30, 60\); got \(60, 30\)\. Transpose"):
+    with pytest.raises(InputError, match=r"\(30, 60\); got shape \(60, 30\)\. Transpose"):
         evaluate_pair_scores(scores.T, pairs)
     with pytest.raises(InputError, match="variances must have axes"):
         evaluate_pair_scores(scores, pairs, variances[:5])
-    with pytest.raises(InputError, match="image must have a caption; got none"):
+    with pytest.raises(InputError, match="image must have a caption; got no such"):
         evaluate_pair_scores(np.zeros((1, 0)), Pairs(["a"], [], []))
 
 

@@ -40,9 +40,9 @@ def test_relevant_images_of_captions_are_recognized_by_most_ids():
 
 def test_pairs_without_ids_and_other_datasets_are_refused():
     plain = Pairs(PAIRS.paths, PAIRS.captions, PAIRS.image_rows)
-    with pytest.raises(InputError, match="needs image ids and caption ids"):
+    with pytest.raises(InputError, match="requires the image ids and caption ids"):
         evaluate_relevance_file("eccv.json", SCORES, plain, {7: [70]})
-    with pytest.raises(InputError, match="0 of its 1 queries match"):
+    with pytest.raises(InputError, match="0 of 1 queries match"):
         evaluate_relevance_file("eccv.json", SCORES, PAIRS, {1000: [70]})
 
 
@@ -50,7 +50,7 @@ def test_ids_that_allow_both_directions_need_the_direction_in_the_name_of_the_fi
     ids = {"image_ids": [0, 1, 2], "caption_ids": [0, 1, 2, 3]}
     pairs = Pairs(PAIRS.paths, PAIRS.captions, PAIRS.image_rows, **ids)
     relevant = {0: [0, 1], 1: [2]}
-    with pytest.raises(InputError, match=r"both directions, for 3 pairs each\. Add image_to"):
+    with pytest.raises(InputError, match=r"3 matching pairs in each direction\. Add image_to"):
         evaluate_relevance_file("relevant.json", SCORES, pairs, relevant)
     for direction in ("image_to_caption", "caption_to_image"):
         found = evaluate_relevance_file(f"x_{direction}.json", SCORES, pairs, relevant)

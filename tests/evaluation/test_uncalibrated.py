@@ -29,5 +29,5 @@ def test_another_shape_is_refused():
 
 
 def test_log_odds_that_are_not_finite_are_refused():
-    with pytest.raises(InputError, match="got 1 values that are not"):
+    with pytest.raises(InputError, match=r"got 1 NaN or infinite value\. Pass"):
         evaluate_uncalibrated([[np.inf, 0.0], [0.0, 0.0]], TARGETS, KNOWN)

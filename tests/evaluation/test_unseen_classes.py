@@ -150,7 +150,7 @@ def test_no_unseen_label_in_any_image_leaves_zero_shot_undefined():
 
 @pytest.mark.parametrize("columns", [[], [0, 8], [-1], [0.0], [[0]], np.ones(8, bool)])
 def test_columns_must_be_numbers_of_columns(columns):
-    with pytest.raises(InputError, match=r"seen_columns must be one or more whole numbers in 0"):
+    with pytest.raises(InputError, match=r"seen_columns must contain one or more column indices"):
         evaluate_unseen_classes(*drawn(), columns)
 
 

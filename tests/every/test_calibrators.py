@@ -303,7 +303,7 @@ def test_there_must_be_present_and_absent_labels(calibrator, all_the_same):
 
 @every
 def test_nothing_known_is_refused(calibrator):
-    with pytest.raises(InputError, match=r"need known positive .* 0 positive among 0 known"):
+    with pytest.raises(InputError, match=r"one known positive .* 0 positive among 0 known"):
         calibrator().fit([[1.0, 2.0]], [[np.nan, np.nan]])
 
 

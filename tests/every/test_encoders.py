@@ -363,7 +363,7 @@ def test_the_text_tower_stays_while_the_image_tower_is_trained(towers):
 
 
 def test_a_network_of_something_else_is_refused(trainable):
-    with pytest.raises(InputError, match=r"must be a trained copy of trainable_network\(\) of .*"):
+    with pytest.raises(InputError, match=r"network must have the architecture of .*; got another"):
         trainable.with_network(torch.nn.Linear(2, 2))
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import FrozenWords, TrainingStep
+from surelabel.records import FrozenTextVectors, TrainingStep
 from surelabel.regularizers import DEFAULT_WEIGHTS, REGULARIZERS
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -216,7 +216,7 @@ def step_with_prompts(context):
         texts=encode(labels),
         tuned_texts=encode_words(labels),
         encode_words=encode_words,
-        frozen_words=FrozenWords(labels, reference, encode),
+        frozen_text_vectors=FrozenTextVectors(labels, reference, encode),
     )
 
 

@@ -21,7 +21,7 @@ from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.features import FeatureCache, add_text_feature_cache, default_feature_cache_folder
 from surelabel.methods import TextScorer
-from surelabel.records import FrozenWords, TrainingStep
+from surelabel.records import FrozenTextVectors, TrainingStep
 from surelabel.tables import table_entry_settings
 
 PAGES = Path(__file__).parents[2] / "docs" / "generate.py"
@@ -120,7 +120,7 @@ STEP = TrainingStep(
     *(SCORES, SCORES, TARGETS, KNOWN, TEXTS),
     tuned_texts=TEXTS,
     encode_words=lambda words: TEXTS[: len(words)],
-    frozen_words=FrozenWords([], ["cup", "fox"], lambda words: TEXTS[: len(words)]),
+    frozen_text_vectors=FrozenTextVectors([], ["cup", "fox"], lambda words: TEXTS[: len(words)]),
 )
 WEIGHTS = torch.nn.Parameter(torch.zeros(2, 2))
 

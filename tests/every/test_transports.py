@@ -194,7 +194,7 @@ def test_refuses_no_region_and_no_label(transport, shape):
 def test_refuses_costs_that_are_not_finite(transport, value):
     cost, rows, columns = problem()
     cost[2, 3, 1] = value
-    with pytest.raises(InputError, match="cost must be finite"):
+    with pytest.raises(InputError, match="cost must contain only finite"):
         transport(cost, rows, columns)
 
 

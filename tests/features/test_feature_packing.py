@@ -72,5 +72,5 @@ def test_each_image_is_an_array_of_its_own():
 
 def test_what_half_precision_cannot_hold_is_refused():
     large = Features(torch.ones(1, 5), grid=(1, 1), layers={-1: torch.full((1, 1, 7), 7e4)})
-    with pytest.raises(DataError, match=r"must stay below 65504.* got 7e\+04. Use other weights"):
+    with pytest.raises(DataError, match=r"must be at most 65,504.* got 7e\+04. Use an encoder"):
         pack_features("trunk", large)

@@ -233,7 +233,7 @@ def test_with_strict_a_bad_image_is_an_error(encoder, paths, tmp_path):
 
 
 def test_no_readable_image_is_an_error(encoder, tmp_path):
-    with pytest.raises(DataError, match=r"none of 1 is\. The first"):
+    with pytest.raises(DataError, match=r"got 1 unreadable image\. The first"):
         encode_image_files(encoder, [str(tmp_path / "gone.jpg")])
     with pytest.raises(InputError, match="at least one image"):
         encode_image_files(encoder, [])

@@ -49,5 +49,5 @@ def test_another_width_or_no_row_is_refused():
 
 def test_a_vector_without_direction_is_refused():
     given = np.array([[1, 0], [0, 0], [0, 0]], np.float32)
-    with pytest.raises(InputError, match=r"got 2 such rows, the first is row 1. Remove these rows"):
+    with pytest.raises(InputError, match=r"got 2 such rows \(first: row 1\). Remove these rows"):
         normalize_precomputed_vectors(given, width=2)

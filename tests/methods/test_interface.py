@@ -95,7 +95,7 @@ def test_an_entry_of_another_type_is_refused(monkeypatch, entry):
 
 
 def test_a_method_learns_from_what_a_user_can_give():
-    message = "labels, images, texts, pairs or nothing; got 'captions'"
+    message = '"labels", "images", "texts", "pairs" or "nothing"; got .captions.'
     with pytest.raises(ConfigError, match=message):
         check_method_contract("toy", toy(learns_from="captions"))
 

@@ -66,7 +66,7 @@ def test_the_whole_image_is_encoded_again_only_if_the_two_sizes_differ(encoder):
 
 def test_features_of_another_kind_are_refused(encoder):
     method = MultipleInstancePatches(encoder, NAMES)
-    with pytest.raises(InputError, match="Encode images with kind=multi_layer"):
+    with pytest.raises(InputError, match="Encode images with kind='multi_layer'"):
         method(Features(units(0, 2, 128), units(1, 2, 12, 128), (3, 4)))
 
 

@@ -162,7 +162,7 @@ def test_other_labels_are_added_as_unknown_targets(images):
     [
         ({"count": 0}, ConfigError, "count must be >= 1; got 0"),
         ({"count": 1, "random_share": 1.5}, ConfigError, r"random_share must be in \[0, 1\]"),
-        ({"count": 1, "pool": np.eye(3)}, InputError, "A pool must be images"),
+        ({"count": 1, "pool": np.eye(3)}, InputError, "A pool requires a dataset of images"),
         ({"count": 1, "names": []}, InputError, "requires the labels to annotate"),
     ],
 )

@@ -104,8 +104,11 @@ def test_the_summary_states_the_numbers_and_the_first_rows(batch):
     assert "a dog 1.png" in repr(batch)
     assert "<table" in batch._repr_html_()
     text = batch.describe()
-    assert "2 images of 7 without labels: 1 at random, 1 by the strategy representative." in text
-    assert "Random rows of the table: 2, inclusion probability 0.25." in text
+    assert (
+        "2 images of 7 without labels: 1 chosen at random, 1 by the strategy representative."
+        in text
+    )
+    assert "The table contains 2 random rows, with inclusion probability 0.25." in text
     assert "1 image of earlier batches still has no labels" in text
     assert batch.as_dict()["random_in_table"] == 2
 

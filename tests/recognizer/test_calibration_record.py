@@ -67,13 +67,13 @@ def test_its_state_brings_it_back(name, shift):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"calibrator": "gamma"}, "must contain one of .* got 'gamma'"),
-        ({"shift": 3}, "shift in calibration.json must be numbers in .* got 3"),
-        ({"shift": [float("nan")]}, "shift in calibration.json must be numbers"),
-        ({"shift": ["a"]}, "shift in calibration.json must be numbers"),
+        ({"calibrator": "gamma"}, "must contain a calibrator .* got the calibrator 'gamma'"),
+        ({"shift": 3}, "shift in calibration.json must be a list of numbers in .* got 3"),
+        ({"shift": [float("nan")]}, "shift in calibration.json must be a list of numbers"),
+        ({"shift": ["a"]}, "shift in calibration.json must be a list of numbers"),
         ({"state": {}}, "calibrate again"),
-        ({"log_losses": {"beta": float("nan")}}, "log_losses in calibration.json must be a finite"),
-        ({"log_losses": [0.1]}, "log_losses in calibration.json must be a finite"),
+        ({"log_losses": {"beta": float("nan")}}, "log_losses in calibration.json must contain a"),
+        ({"log_losses": [0.1]}, "log_losses in calibration.json must contain a"),
     ],
 )
 def test_a_state_of_something_else_is_refused(change, says):
@@ -155,7 +155,7 @@ def test_a_label_of_which_nothing_was_known_stays_as_it_is():
 
 
 def test_what_was_calibrated_on_few_cannot_be_moved():
-    with pytest.raises(NotFitted, match="requires the label frequencies of the calibration images"):
+    with pytest.raises(NotFitted, match="a validation record with the label frequencies"):
         made(n=10).adapt_to_shift(decisions(30)[0])
     with pytest.raises(NotFitted, match="adapt_to_shift requires a calibrated recognizer"):
         recognizer().adapt_to_shift(rows())
@@ -205,7 +205,7 @@ def test_the_record_of_other_labels_is_refused(moved, tmp_path):
         run, logits[:, :2], targets[:, :2], targets[:, :2] >= 0
     ).record
     save_arrays(other.state(), tmp_path / "saved" / "record.safetensors")
-    with pytest.raises(DataError, match=r"record\.safetensors must have 3 labels.* got 2"):
+    with pytest.raises(DataError, match=r"record\.safetensors must contain 3 labels.* got 2"):
         Recognizer.load(tmp_path / "saved")
 
 
@@ -282,11 +282,11 @@ def test_an_archive_like_the_images_that_calibrated_hardly_moves():
 
 @pytest.mark.parametrize("shift", [[np.nan] * 3, [10**400] * 3, [True] * 3, "none", {}])
 def test_a_shift_that_is_no_log_odds_is_refused(shift):
-    with pytest.raises(DataError, match=r"shift in calibration\.json must be numbers"):
+    with pytest.raises(DataError, match=r"shift in calibration\.json must be a list of numbers"):
         restore_calibration_record(made().state() | {"shift": shift})
 
 
 @pytest.mark.parametrize("changed", [{"calibrator": ["platt"]}, {"about": 5}])
 def test_a_calibration_that_is_none_is_refused(changed):
-    with pytest.raises(DataError, match=r"calibration\.json must contain one of .*platt"):
+    with pytest.raises(DataError, match=r"calibration\.json must contain a calibrator .*platt"):
         restore_calibration_record(made().state() | changed)

@@ -70,5 +70,5 @@ def test_a_model_that_does_not_exist_or_shares_no_label_is_refused(scores, calib
     with pytest.raises(UnknownName, match="nothing"):
         sl.compare("nothing", calibrated, scores)
     other = sl.Predictions(PATHS, ["cat"], LOGITS[:, :1].astype(np.float32))
-    with pytest.raises(InputError, match="must share a label"):
+    with pytest.raises(InputError, match="must share at least one label"):
         sl.compare(other, calibrated, scores, resamples=2)

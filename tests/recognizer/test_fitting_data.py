@@ -40,7 +40,7 @@ def test_texts_have_the_columns_of_the_recognizer_and_are_followed_by_templates(
 def test_a_label_of_no_text_is_named_in_one_warning(encoder):
     given = texts(targets=((1, 0), (1, 0)))
     with pytest.warns(
-        UserWarning, match=r"1 of 2 labels \(lion\) are not mentioned in any text"
+        UserWarning, match=r"1 of 2 labels \(lion\) is not mentioned in any text"
     ) as all_:
         encode_text_fitting_data(given, NAMES, ALIASES, encoder)
     assert len(all_) == 1

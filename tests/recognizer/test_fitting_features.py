@@ -136,7 +136,7 @@ def test_unreadable_images_of_any_block_are_left_out(encoder, images, tmp_path, 
     assert [image.path for image in encoded.skipped] == [str(tmp_path / "cut.jpg")]
     assert len(encoded.features.pooled) == 5
     source = LabelledImages([str(tmp_path / "cut.jpg")] * 6, NAMES, np.zeros((6, 2)))
-    with pytest.raises(NoReadableImage, match="none of 6 is"):
+    with pytest.raises(NoReadableImage, match="got 6 unreadable images"):
         encode(DENSE, source, encoder, FeatureCache(tmp_path / "cache"))
 
 
@@ -182,11 +182,11 @@ def test_the_choice_is_logged_with_the_measured_times(
     assert isinstance(encoded.features, MappedFeatures | ReencodedFeatures)
     assert len(caplog_lines) == 1
     assert "Dense features (0.0 GB) are " in caplog_lines[0]
-    assert "s per image and reading" in caplog_lines[0]
+    assert "s per image, and reading" in caplog_lines[0]
     monkeypatch.setattr(fitting_features, "RESERVED_BYTES", 2**60)
     encoded = encode(DENSE, images, encoder, FeatureCache(tmp_path))
     assert isinstance(encoded.features, ReencodedFeatures)
-    assert "computed again in each epoch: the disk has" in caplog_lines[1]
+    assert "computed again in each epoch: the features need" in caplog_lines[1]
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_scores_of_existing_files_are_found_by_their_name(scores, recognizer, tm
 def test_rows_of_the_fit_cannot_be_found_among_scores_of_an_index(scores, tmp_path):
     calibrated = sl.Recognizer.from_scores("logits", NAMES).calibrate(scores.take(range(200)))
     index = sl.Index.create(tmp_path / "index", calibrated.predict(scores))
-    with pytest.warns(UserWarning, match="cannot be compared with those that the recognizer"):
+    with pytest.warns(UserWarning, match="no hashes of vectors and scores"):
         sl.search_with_guarantee(index, "lion", scores.take(range(200, 400)), recognizer=calibrated)
 
 

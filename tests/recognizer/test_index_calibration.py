@@ -95,5 +95,5 @@ def test_an_index_with_an_invalid_calibration_is_refused(indexed, tmp_path):
     shutil.copytree(folder, tmp_path / "damaged")
     file = Path(tmp_path, "damaged", "index.json")
     file.write_text(file.read_text().replace('"calibrator"', '"calibratr"'))
-    with pytest.raises(DataError, match=r"index\.json is damaged: its checksum does not match"):
+    with pytest.raises(DataError, match=r"index\.json is damaged: the checksum does not match"):
         restore_calibration_for_indexing(tmp_path / "damaged", uncalibrated())

@@ -70,10 +70,12 @@ def test_without_vectors_a_new_calibration_is_applied_to_the_raw_scores(
             index.probabilities(name), predicted.probabilities[:, column], rtol=1e-5
         )
     assert index.calibration == other.calibrated_on != recognizer.calibrated_on
-    with pytest.raises(InputError, match=r"no image vectors, so the recognizer must have"):
+    with pytest.raises(InputError, match=r"no image vectors\. Therefore, the recognizer must"):
         rescore_index(tmp_path / "index", recognizer.with_names(["lion", "piano"]))
     Index.create(tmp_path / "bare", made, recognizer=replace(record, scores=None))
-    with pytest.raises(InputError, match=r"the method and the weights of the index; got others"):
+    with pytest.raises(
+        InputError, match=r"the method and the weights of the index; got a different"
+    ):
         rescore_index(tmp_path / "bare", recognizer)
 
 
@@ -90,7 +92,9 @@ def test_a_recognizer_that_cannot_rescore_an_index_is_refused(folder, recognizer
         rescore_index(folder, uncalibrated)
     assert (folder / "index.json").read_bytes() == content
     old = shutil.copytree(SAVED_INDEX, tmp_path / "old")
-    with pytest.raises(InputError, match=r"old does not record.*--model of the index once"):
+    with pytest.raises(
+        InputError, match=r"old does not record.*the images and --model of the index"
+    ):
         rescore_index(old, recognizer)
 
 
@@ -116,5 +120,5 @@ def test_image_vectors_of_another_width_are_refused(images, recognizer, tmp_path
     made = replace(recognizer.predict(images), features=np.ones((12, 5), np.float16))
     record = recognizer_record_of_index(recognizer, "tiny-vit")
     Index.create(tmp_path, made, recognizer=record)
-    with pytest.raises(InputError, match=r"must have width 128, as those of tiny-vit; got 5\."):
+    with pytest.raises(InputError, match=r"must have the width of tiny-vit, 128; got 5\."):
         rescore_index(tmp_path, recognizer)

@@ -64,7 +64,7 @@ NEITHER = [
 
 @pytest.mark.parametrize("array", NEITHER, ids=lambda array: f"{array.dtype} {array.shape}")
 def test_an_array_of_neither_vectors_nor_pixels_is_refused_with_both_meanings(array):
-    expected = r"vectors \(floats of shape \(n, d\)\) or RGB pixels \(uint8 of shape .*; got "
+    expected = r"vectors, float \(n, d\), or RGB pixels, uint8 .*; got "
     with pytest.raises(InputError, match=f"{expected}{array.dtype}"):
         resolve_recognizer_input(array)
 
@@ -86,7 +86,7 @@ def test_an_array_of_several_images_is_split():
 @pytest.mark.parametrize("tensor", [torch.ones(2, 128), torch.zeros(5, 4, 3, dtype=torch.uint8)])
 def test_a_tensor_is_refused_like_an_array_with_both_meanings(tensor):
     message = (
-        r"must be a NumPy array of feature vectors \(floats of shape \(n, d\)\) or RGB pixels .*; "
+        r"must be a NumPy array with feature vectors, float \(n, d\), or RGB pixels, .*; "
         rf"got {tensor.dtype} of shape {re.escape(str(tuple(tensor.shape)))}\. Convert the array"
     )
     for source in (tensor, [tensor]):
@@ -123,12 +123,14 @@ def test_an_array_of_paths_has_one_axis(array):
 
 
 def test_an_empty_list_is_refused(zero_shot):
-    with pytest.raises(InputError, match=r"at least one image; got none\. Give image files"):
+    with pytest.raises(InputError, match=r"at least one image file; got none\. Give image files"):
         zero_shot.predict([])
 
 
 def test_files_and_images_in_memory_are_not_mixed():
-    with pytest.raises(InputError, match=r"all files or all in memory; got 1 image in .* among 2"):
+    with pytest.raises(
+        InputError, match=r"only images in memory; got 1 image in .* among 2 images"
+    ):
         resolve_recognizer_input(["a.jpg", b"content"])
 
 
@@ -156,7 +158,7 @@ def test_targets_are_given_once():
 
 
 def test_targets_of_another_number_of_images_are_refused():
-    with pytest.raises(InputError, match=r"one row per image .* \(2, 1\); got \(3, 1\)"):
+    with pytest.raises(InputError, match=r"one row per image .* \(2, 1\); got shape \(3, 1\)"):
         resolve_recognizer_targets(["a.jpg", "b.jpg"], np.zeros((3, 1)), ["lion"])
 
 
@@ -248,7 +250,9 @@ def test_a_table_of_images_with_labels_must_be_read_first():
     datasets = pytest.importorskip("datasets")
     table = pandas.DataFrame({"image": ["a.jpg"], "lion": [1]})
     for source in (table, datasets.Dataset.from_pandas(table)):
-        with pytest.raises(InputError, match=r"read first.*Give surelabel\.read_labels\(table, "):
+        with pytest.raises(
+            InputError, match=r"first be read.*Give surelabel\.read_labels\(table, "
+        ):
             resolve_recognizer_input(source)
 
 
@@ -260,7 +264,9 @@ def test_the_columns_of_a_table_of_targets_are_matched_by_name():
     unnamed = pandas.DataFrame([[0.0, 1.0], [1.0, 1.0]])
     found = resolve_recognizer_targets(ROWS[:2], unnamed, ["a", "b"])
     np.testing.assert_array_equal(found.targets, [[0, 1], [1, 1]])
-    with pytest.raises(InputError, match=r"must be the 2 labels, in any order; got b, a\. Select"):
+    with pytest.raises(
+        InputError, match=r"must have the names of the 2 labels, in any order; got b, a\. Select"
+    ):
         resolve_recognizer_targets(ROWS[:2], table, ["a", "c"])
     vectors = resolve_recognizer_input(pandas.DataFrame(ROWS, columns=["x", "y", "z"]))
     np.testing.assert_array_equal(vectors.features, ROWS)

@@ -48,7 +48,7 @@ def test_the_method_of_a_saved_recognizer_is_fitted_again(vectors, tmp_path):
         for model, settings in ((str(tmp_path / "saved"), []), ("features:2", LINEAR))
     )
     np.testing.assert_array_equal(again.errors.probabilities, direct.errors.probabilities)
-    with pytest.raises(InputError, match="which keeps its settings"):
+    with pytest.raises(InputError, match="whose settings cannot be changed"):
         sl.audit(labelled(vectors), model=str(tmp_path / "saved"), settings=LINEAR)
 
 

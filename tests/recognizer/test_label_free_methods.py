@@ -79,7 +79,10 @@ def test_if_no_method_is_supported_its_error_is_raised():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_passes": 0}, "max_passes must be 1 or more, because each image is encoded; got 0"),
+        (
+            {"max_passes": 0},
+            "max_passes must be 1 or more, because each image is encoded at least once; got 0",
+        ),
         (
             {"max_passes": 3, "settings": ["method.name=crops"]},
             r"with its default settings; got method\.name=crops\. Remove max_passes",
@@ -93,5 +96,5 @@ def test_passes_out_of_range_and_beside_a_method_are_refused(options, message):
 
 def test_a_saved_recognizer_keeps_its_method(tmp_path):
     Recognizer.zero_shot("tiny-rn", NAMES).save(tmp_path / "saved")
-    with pytest.raises(InputError, match=r"got the saved recognizer .*, which keeps its method"):
+    with pytest.raises(InputError, match=r"got the saved recognizer .*, whose method cannot"):
         resolve_model(str(tmp_path / "saved"), max_passes=6)

@@ -69,7 +69,7 @@ def test_what_does_not_fit_into_memory_is_left_out(encoder, cache, monkeypatch):
         max_passes=None,
     )
     assert [c.recognizer.run.method.name for c in candidates] == ["zero_shot"]  # block by block
-    assert left_out["linear"].startswith("features of 0 GiB in memory, more than")
+    assert left_out["linear"].startswith("needs 0 GiB of memory for features")
 
 
 TREES = ["extra_trees", "gradient_boosting"]
@@ -102,13 +102,15 @@ def test_a_fit_at_once_is_timed_on_the_images_of_all_other_folds(monkeypatch):
     assert shapes == [(60, 4, 60, 3, 60, 3)] * 2
     assert [candidate.recognizer.run.method.name for candidate in candidates] == ["extra_trees"]
     assert candidates[0].expected_seconds == pytest.approx(120, abs=1)
-    assert left_out == {"gradient_boosting": "about 3 minutes, more than 2.05 minutes"}
+    assert left_out == {
+        "gradient_boosting": "takes about 3 minutes, more than the maximum of 2.05 minutes"
+    }
 
 
 def test_trees_are_compared_for_ready_made_vectors_only():
     candidates, left_out = candidates_of_vectors(vectors(128), 5, encoder="tiny-rn")
     assert not candidates
-    message = "{} is compared for precomputed vectors only; got the encoder tiny-rn"
+    message = "The comparison includes {} only for precomputed vectors; got the encoder tiny-rn"
     assert left_out == {method: message.format(method) for method in TREES}
     candidates, left_out = candidates_of_vectors(vectors(), 5)
     assert not left_out

@@ -68,7 +68,7 @@ def test_the_method_with_the_lowest_log_loss_is_fitted_on_all_images_and_calibra
 
 def test_a_method_that_cannot_be_compared_is_left_out_with_its_reason(selected):
     left_out = selected[0].selection.left_out
-    assert left_out["tiles"] == "14 encoder passes, more than 10"
+    assert left_out["tiles"] == "needs 14 encoder passes, more than the maximum of 10"
     assert left_out["dense_regions"].startswith("dense_regions requires images")
     assert len(left_out) == 2
 
@@ -80,12 +80,14 @@ def test_a_method_whose_comparison_takes_too_long_is_left_out(vectors, two_metho
 
     monkeypatch.setattr(method_candidates, "_expected_cost", slow_linear)
     selection = sl.select_method(vectors, **(FAST | PLATT)).selection
-    assert selection.left_out == {"linear": "about 120 minutes, more than 5 minutes"}
+    assert selection.left_out == {
+        "linear": "takes about 120 minutes, more than the maximum of 5 minutes"
+    }
     assert {result.method for result in selection.results} == {"zero_shot"}
     assert selection.description.endswith(
-        "Left out: linear (about 120 minutes, more than 5 minutes)."
+        "Left out: linear (takes about 120 minutes, more than the maximum of 5 minutes)."
     )
-    with pytest.raises(ConfigError, match=r"got none \(.*more than 1e-09 minutes.* --minutes"):
+    with pytest.raises(ConfigError, match=r"left out \(.*maximum of 1e-09 minutes.* --minutes"):
         sl.select_method(vectors, **FAST, minutes=1e-9)
 
 
@@ -135,8 +137,11 @@ def test_if_no_trained_method_is_selected_the_checkpoints_are_deleted(tmp_path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_passes": 0}, "max_passes must be 1 or more, because each image is encoded; got 0"),
-        ({"minutes": 0}, "minutes must be above 0 and finite; got 0"),
+        (
+            {"max_passes": 0},
+            "max_passes must be 1 or more, because each image is encoded at least once; got 0",
+        ),
+        ({"minutes": 0}, "minutes must be positive and finite; got 0"),
         ({"folds": 61}, "folds must be at most the number of images"),
         ({"settings": ["method.name=linear"]}, r"got method\.name=linear\. Choose a method"),
         ({"settings": ["method.ratio=0.3"]}, r"default settings; got method\.ratio=0\.3"),

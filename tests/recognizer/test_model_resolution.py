@@ -43,13 +43,13 @@ def test_the_same_names_give_the_same_recognizer(saved):
 def test_a_template_is_for_an_encoder_only(saved):
     given = resolve_model("tiny-vit", ["lion"], template="a drawing of a {}")
     assert given.run.method.settings == {"templates": "a drawing of a {}"}
-    with pytest.raises(InputError, match="which keeps its template"):
+    with pytest.raises(InputError, match="whose template cannot be changed"):
         resolve_model(saved, template="ensemble")
 
 
 def test_what_is_neither_folder_nor_encoder_is_told_that_both_are_taken():
     with pytest.raises(
-        UnknownName, match=r"^There is no folder tiny-vitt, and 'tiny-vitt' is not an encoder"
+        UnknownName, match=r"^There is no folder tiny-vitt, and 'tiny-vitt' is not the name of an"
     ):
         resolve_model("tiny-vitt", ["lion"])
 

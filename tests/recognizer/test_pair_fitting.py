@@ -66,7 +66,7 @@ def test_an_unreadable_image_is_left_out_with_its_captions(images, tmp_path):
 def test_captions_beyond_the_context_are_counted_in_one_warning(images):
     it = recognizer()
     pairs = Pairs(images[:2], ["a lion " * 30, "a guitar"], [0, 1])
-    with pytest.warns(UserWarning, match="1 of 2 captions are longer.*up to 30 tokens"):
+    with pytest.warns(UserWarning, match="1 of 2 captions is longer.*up to 30 tokens"):
         encode_pair_data(pairs, it.method, it.encoder, it.cache)
 
 
@@ -85,7 +85,7 @@ def test_a_fit_on_images_with_captions_scores_labels_like_sentences_and_is_saved
 def test_a_fit_without_labels_is_saved_and_takes_labels_later(images, tmp_path):
     it = recognizer().fit(Pairs(images, CAPTIONS, IMAGE_ROWS))
     with pytest.raises(
-        InputError, match="Predictions require labels; got cosine_projection, fitted"
+        InputError, match="Predictions require labels; cosine_projection was fitted"
     ):
         it.predict(images)
     it.save(tmp_path / "saved")

@@ -37,7 +37,7 @@ def test_a_fit_chooses_a_penalty_for_each_label_and_states_it():
     assert all(np.isclose(PENALTIES, p).any() for p in fitted.method.penalties.tolist())
     text = penalties_description(fitted.run, fitted.method.state_dict())
     assert text.startswith("penalty per label from ")
-    assert text.endswith("chosen by 5 folds")
+    assert text.endswith("chosen by 5-fold cross-validation")
 
 
 TRAINING = {

@@ -78,7 +78,9 @@ def test_a_block_without_a_readable_image_has_no_rows(recognizer, images):
 def test_if_no_image_of_any_block_is_readable_the_end_is_an_error(recognizer, images):
     blocks = recognizer.predict_blocks(images[1:3], block_size=1)
     assert [len(next(blocks)) for _ in range(2)] == [0, 0]
-    with pytest.raises(NoReadableImage, match=r"none of 2 is\. The first: .*1\.jpg: empty file"):
+    with pytest.raises(
+        NoReadableImage, match=r"got 2 unreadable images\. The first error: .*1\.jpg: empty file"
+    ):
         next(blocks)
 
 

@@ -80,7 +80,7 @@ def test_stored_predictions_have_the_metrics_of_the_shared_images(
     shared = set(predictions.paths) & set(labelled.paths)
     if not shared:
         with pytest.raises(
-            InputError, match=r"must have common images; got predictions of 'images/000\.jpg'"
+            InputError, match=r"must share .*; the first paths are 'images/000\.jpg'"
         ):
             evaluate_stored_predictions(stored, labelled)
         return
@@ -120,7 +120,7 @@ def test_annotations_without_a_predicted_label_are_an_error_and_some_are_a_warni
     with pytest.raises(InputError, match=r"labels lion, sofa and the annotated labels dog, cat\."):
         evaluate_stored_predictions(predictions, other)
     one = LabelledImages(labelled.paths, ["dog", "lion"], labelled.targets)
-    with pytest.warns(UserWarning, match=r"1 of 2 labels \(sofa\) have no known target"):
+    with pytest.warns(UserWarning, match=r"1 of 2 labels \(sofa\) has no known target"):
         found, _ = evaluate_stored_predictions(predictions, one)
     assert found.known.all(axis=0).tolist() == [True, False]
 

@@ -93,7 +93,7 @@ def test_the_same_image_in_two_parts_is_refused_before_an_index_is_written(tmp_p
 
 def test_incomplete_predictions_are_refused_before_an_index_is_written(tmp_path):
     out = write(tmp_path / "out", predictions_of(tmp_path, 4), [[0, 1, 2]])
-    with pytest.raises(DataError, match="1 are missing, the first is row 3"):
+    with pytest.raises(DataError, match="1 missing, and the first missing row is 3"):
         index_prediction_folder(tmp_path / "index", out)
     assert not (tmp_path / "index").exists()
 
@@ -108,5 +108,5 @@ def test_an_index_of_another_recognizer_is_refused(tmp_path):
     predictions = predictions_of(tmp_path, 4)
     Index.create(tmp_path / "index", replace(predictions, model="ffff"))
     out = write(tmp_path / "out", predictions, [range(4)])
-    with pytest.raises(InputError, match="The index has model 'ffff'; got '0123ab"):
+    with pytest.raises(InputError, match="model fingerprint of the index, 'ffff'; got '0123ab"):
         index_prediction_folder(tmp_path / "index", out)

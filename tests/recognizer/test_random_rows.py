@@ -41,7 +41,7 @@ def test_without_entries_all_rows_are_used_and_nothing_is_said():
 
 
 def test_only_random_rows_are_used_and_the_others_are_counted():
-    text = "The calibration uses 20 annotated rows .* at random; 10 other rows left out"
+    text = r"The calibration uses 20 annotated rows .* at random\. 10 annotated rows are left out"
     with pytest.warns(UserWarning, match=text):
         rows = random_sample_rows(mixed(30, 20), "The calibration")
     assert rows.tolist() == list(range(20))
@@ -49,7 +49,7 @@ def test_only_random_rows_are_used_and_the_others_are_counted():
 
 def test_a_random_row_without_labels_makes_the_sample_incomplete():
     source = vectors(3, chosen_by=["random"] * 3, probability=[1] * 3, known=np.arange(3) < 2)
-    with pytest.warns(UserWarning, match="1 random row without labels.*incomplete"):
+    with pytest.warns(UserWarning, match="1 random row has no labels.*incomplete"):
         assert random_sample_rows(source, "The calibration").tolist() == [0, 1]
 
 
@@ -62,12 +62,12 @@ def test_unequal_probabilities_are_thinned_to_the_smallest_one():
     n = 4000
     probability = np.where(np.arange(n) < n // 2, 0.1, 0.4)
     source = vectors(n, chosen_by=["random"] * n, probability=probability)
-    with pytest.warns(UserWarning, match="random rows left out to make .* equal"):
+    with pytest.warns(UserWarning, match="random rows are left out to make .* equal"):
         rows = random_sample_rows(source, "The calibration")
     assert (rows < n // 2).sum() == n // 2
     kept = (rows >= n // 2).sum()  # binomial with probability 1/4
     assert abs(kept - n / 8) < 4 * np.sqrt(n / 2 * 0.25 * 0.75)
-    with pytest.warns(UserWarning, match="random rows left out"):
+    with pytest.warns(UserWarning, match="random rows are left out"):
         again = take_random_rows(source, "The calibration")
     assert len(again) == len(rows)
 
@@ -87,7 +87,7 @@ def test_folds_of_a_fit_calibrate_on_random_rows_and_fit_on_all():
     run, source = sl.load_run(None, SETTINGS), mixed(60, 40)
     plain = sl.LabelledFeatures(source.features, source.names, source.targets)
     on_all = sl.Recognizer(run, source.names).fit(plain, folds=3)
-    with pytest.warns(UserWarning, match="20 other rows left out"):
+    with pytest.warns(UserWarning, match="20 annotated rows are left out"):
         recognizer = sl.Recognizer(run, source.names).fit(source, folds=3)
     assert np.array_equal(recognizer.predict(plain).scores, on_all.predict(plain).scores)
     assert "40 labelled" in recognizer.calibrated_on
@@ -105,7 +105,7 @@ def test_a_fit_with_folds_without_random_rows_is_refused_before_the_fit(monkeypa
 
 
 def test_the_selection_of_a_method_calibrates_on_random_rows():
-    with pytest.warns(UserWarning, match="20 other rows left out"):
+    with pytest.warns(UserWarning, match="20 annotated rows are left out"):
         recognizer = sl.select_method(
             mixed(60, 40), model="features:4", settings=["epochs=2", "calibrator.name=beta"]
         )

@@ -109,7 +109,7 @@ def test_a_sample_of_another_seed_cannot_grow_with_the_pool():
     rng = np.random.default_rng(0)
     numbers, others = rng.random(100), rng.random(100)
     before = grow(others, np.zeros(100, bool), n_more=10).is_sampled
-    with pytest.raises(InputError, match=r"extended to 30 rows.*--seed of the first round"):
+    with pytest.raises(InputError, match=r"got 30 added rows.*--seed of the first round"):
         grow(numbers, before, probability=10 / 70)
     with pytest.raises(InputError, match=r"among 100 rows; got only 50 rows now.*--pool"):
         grow(others[:50], before[:50], probability=before[:50].sum() / 100)
@@ -117,7 +117,9 @@ def test_a_sample_of_another_seed_cannot_grow_with_the_pool():
 
 def test_unequal_probabilities_are_refused():
     selection = RowSelection(["random", "random", "", ""], [0.5, 0.25, np.nan, np.nan])
-    with pytest.raises(InputError, match=r"must have one inclusion_probability; got 0\.25 to 0\.5"):
+    with pytest.raises(
+        InputError, match=r"the same inclusion_probability; got values from 0\.25 to 0\.5"
+    ):
         grow_random_sample(
             np.linspace(0.1, 0.4, 4), selection, np.zeros(4, bool), n_more=0, max_new=1
         )

@@ -12,7 +12,7 @@ from surelabel.config import Choice, Run
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.recognizer import Recognizer, basic_evaluation_run, index_images_with_recognizer
-from surelabel.recognizer.score_calibration import CrossFittedRows
+from surelabel.recognizer.score_calibration import CrossFittedScoreRows
 from surelabel.recognizer.vector_normalization import precomputed_vectors
 from surelabel.records import LabelledScores
 
@@ -145,7 +145,7 @@ def test_an_index_of_scores_needs_no_image_files(tmp_path):
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        (np.full((N, 3), np.nan), "labels of at least 20 images; got labels of 0 for 3 labels"),
+        (np.full((N, 3), np.nan), "at least 20 images with known targets; got 0 for 3 labels"),
         (np.ones((N, 3)), "got 180 positive among 180 known targets"),
         (np.zeros((N, 3)), "got 0 positive among 180 known targets"),
     ],
@@ -154,7 +154,7 @@ def test_an_index_of_scores_needs_no_image_files(tmp_path):
 def test_a_calibration_needs_labels_of_both_kinds(kind, targets, message):
     with (
         pytest.raises(InputError, match=message),
-        pytest.warns(UserWarning, match="have no known target")
+        pytest.warns(UserWarning, match="no known target")
         if np.isnan(targets).all()
         else pytest.MonkeyPatch.context(),
     ):
@@ -177,4 +177,4 @@ def test_scores_and_recognizers_of_images_are_not_mixed():
 )
 def test_damaged_cross_fitted_rows_are_refused(arrays):
     with pytest.raises(DataError, match=r"Cross-fitted .*Calibrate again"):
-        CrossFittedRows.restore(arrays, 3)
+        CrossFittedScoreRows.restore(arrays, 3)

@@ -89,7 +89,7 @@ def test_one_label_is_enough_and_has_its_own_probability():
 def test_a_path_that_is_no_image_is_an_error(tmp_path):
     with pytest.raises(DataError, match=r"gone\.jpg"):
         tag(tmp_path / "gone.jpg", labels=["lion"])
-    with pytest.raises(InputError, match="all files or all in memory"):
+    with pytest.raises(InputError, match="only files or only images in memory"):
         tag([tmp_path / "gone.jpg", Image.new("RGB", (9, 9))], labels=["lion"])
 
 

@@ -264,7 +264,7 @@ def test_a_image_of_few_pixels_scores_alike_in_any_company(method, train, tmp_pa
 def test_no_images_at_all_are_told(method, train, ready):
     recognizer = ready(method, train.paths)
     for act in (recognizer.predict, recognizer.calibrate):
-        with pytest.raises(InputError, match="at least one image; got none"):
+        with pytest.raises(InputError, match="at least one image file; got none"):
             act([])
 
 
@@ -368,7 +368,7 @@ def test_images_that_cannot_be_read_are_left_out(learn, tmp_path):
     with pytest.warns(UserWarning, match="1 of 4 images cannot be read"):
         got = learn([SCENES.paths[0], str(tmp_path / "broken.jpg"), *SCENES.paths[1:3]])
     assert got.final_labels.paths == [SCENES.paths[0], *SCENES.paths[1:3]]
-    with pytest.raises(DataError, match="none of 1 is"):
+    with pytest.raises(DataError, match="got 1 unreadable image"):
         learn([str(tmp_path / "broken.jpg")])
 
 
@@ -409,7 +409,7 @@ def test_a_setting_of_the_teacher_that_would_change_nothing_is_refused(learn, na
 
 
 def test_too_many_places_are_told_before_a_image_is_read(learn):
-    with pytest.raises(InputError, match=r"at most 50 patches down and across; got 51 by 51"):
+    with pytest.raises(InputError, match=r"at most 50 rows and columns; got 51 by 51"):
         learn(["no/such.png"], "method.image_size=612")
 
 

@@ -112,7 +112,7 @@ def test_another_fit_uses_the_statistics_of_its_own_vectors():
 def test_a_clone_has_no_statistics():
     vectors, targets = table()
     copy = clone(unfitted().fit(vectors, targets))
-    with pytest.raises(NotFitted, match="features:4 must be fitted on vectors first"):
+    with pytest.raises(NotFitted, match="features:4 must be fitted first"):
         image_vector_normalization(copy.encoder)
     assert "vectors='not fitted yet (normalize=auto)'" in repr(copy)
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_normalized_is_refused():
     with pytest.raises(InputError, match="at least 2 training vectors; got 1"):
         unfitted().fit(vectors[:1], targets[:1])
     vectors[7] = 0
-    with pytest.raises(InputError, match=r"the first is row 7. Remove .* encoder.normalize"):
+    with pytest.raises(InputError, match=r"\(first: row 7\). Remove .* encoder.normalize"):
         unfitted("encoder.normalize=unit").fit(vectors, targets)
     assert unfitted().fit(vectors, targets).is_fitted
     vectors[7] = np.nan

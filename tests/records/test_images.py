@@ -22,7 +22,7 @@ def test_a_target_outside_its_range_is_refused(value):
 
 
 def test_a_target_matrix_of_the_wrong_shape_is_refused():
-    with pytest.raises(InputError, match=r"\(1, 2\); got \(1, 1\)"):
+    with pytest.raises(InputError, match=r"\(1, 2\); got shape \(1, 1\)"):
         LabelledImages(["a"], ["x", "y"], [[1.0]])
 
 

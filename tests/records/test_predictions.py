@@ -53,15 +53,15 @@ def test_probabilities_need_something_that_calibrated_them():
 
 
 def test_one_path_per_row_and_one_name_per_column_are_needed():
-    with pytest.raises(InputError, match=r"\(1, 2\); got \(1, 1\)"):
+    with pytest.raises(InputError, match=r"\(1, 2\); got shape \(1, 1\)"):
         Predictions(["a"], ["x", "y"], np.zeros((1, 1), np.float32))
 
 
 def test_values_and_kind_of_the_uncertainty_are_given_together_and_in_shape():
     scores = np.zeros((1, 2), np.float32)
-    with pytest.raises(InputError, match="together; got uncertainty_kind None with values"):
+    with pytest.raises(InputError, match="together; got uncertainty_kind None with uncertainty"):
         Predictions(["a"], ["x", "y"], scores, uncertainty=scores)
-    with pytest.raises(InputError, match="got uncertainty_kind 'residual_error' without values"):
+    with pytest.raises(InputError, match="'residual_error' without uncertainty"):
         Predictions(["a"], ["x", "y"], scores, uncertainty_kind="residual_error")
     with pytest.raises(InputError, match=r"bernoulli_variance, .*; got 'entropy'"):
         Predictions(["a"], ["x", "y"], scores, uncertainty=scores, uncertainty_kind="entropy")

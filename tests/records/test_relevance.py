@@ -49,14 +49,34 @@ def test_a_grade_is_above_zero_and_at_most_one(grade):
     ("images", "captions", "grades", "message"),
     [
         ([0, 1], [0], [1.0], r"one entry per pair; got shapes \(2,\), \(1,\) and \(1,\)"),
-        ([0.0], [0], [1.0], "image_rows must be a list of integers; got .* float64"),
-        ([0], [[0]], [1.0], r"caption_rows must be a list of integers; got shape \(1, 1\)"),
-        ([0], [True], [1.0], "caption_rows must be a list of integers; got .* bool"),
-        ([-1], [0], [1.0], "image_rows must be at least 0 .*; got -1. 1 of 1 entries"),
+        (
+            [0.0],
+            [0],
+            [1.0],
+            "image_rows must be a one-dimensional list of integers; got .* float64",
+        ),
+        (
+            [0],
+            [[0]],
+            [1.0],
+            r"caption_rows must be a one-dimensional list of integers; got shape \(1, 1\)",
+        ),
+        (
+            [0],
+            [True],
+            [1.0],
+            "caption_rows must be a one-dimensional list of integers; got .* bool",
+        ),
+        ([-1], [0], [1.0], "image_rows must be at least 0 .*; got -1. .* range: 1 of 1"),
         ([0], [2**31], [1.0], "caption_rows must be at least 0 and below 2147483648"),
         ([0], [2**63], [1.0], "caption_rows must be at least 0 and below 2147483648"),
-        ([0], [2**70], [1.0], "caption_rows must be a list of integers; got .* object"),
-        ([1, 0, 1], [2, 2, 2], [1, 1, 0.5], "image row 1 with caption row 2 again"),
+        (
+            [0],
+            [2**70],
+            [1.0],
+            "caption_rows must be a one-dimensional list of integers; got .* object",
+        ),
+        ([1, 0, 1], [2, 2, 2], [1, 1, 0.5], "image row 1 with caption row 2 more"),
     ],
 )
 def test_invalid_pairs_are_refused(images, captions, grades, message):

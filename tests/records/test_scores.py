@@ -33,7 +33,7 @@ def test_a_data_frame_gives_columns_and_image_names():
     assert (scores.columns, scores.paths, scores.names) == (COLUMNS, ["a.jpg"], COLUMNS)
     assert scores.known.tolist() == [[True, False]]
     assert LabelledScores(table.reset_index(drop=True), "logits").paths == ["row 0"]
-    with pytest.raises(InputError, match="logits must be numbers; got could not convert"):
+    with pytest.raises(InputError, match="logits must be numbers: could not convert"):
         LabelledScores(table.assign(split="val"), "logits")
 
 
@@ -47,14 +47,22 @@ def test_labels_can_differ_from_columns_and_can_be_removed():
 @pytest.mark.parametrize(
     ("scores", "kind", "message"),
     [
-        ([[0.5, np.nan]], "logits", r"logits must be finite numbers; got nan for 'cat' of 'row 0'"),
+        (
+            [[0.5, np.nan]],
+            "logits",
+            r"logits must be finite numbers; got nan for label 'cat' of 'row 0'",
+        ),
         (
             [[0.5, 2], [-3, 0.5]],
             "probabilities",
-            r"must be in \[0, 1\]; got 2 for 'cat' of 'row 0' and 1 more invalid value\. Div",
+            r"must be in \[0, 1\]; got 2 for label 'cat' of 'row 0' and 1 more invalid value\. Div",
         ),
-        ([[0.5, -1.2]], "cosines", r"must be in \[-1, 1\]; got -1\.2 for 'cat'.*the kind logits"),
-        ([0.5, 1], "logits", r"\(n, k\) of images and labels.*got \(2,\)"),
+        (
+            [[0.5, -1.2]],
+            "cosines",
+            r"must be in \[-1, 1\]; got -1\.2 for label 'cat'.*the kind logits",
+        ),
+        ([0.5, 1], "logits", r"\(n, k\) of n images and k labels.*got shape \(2,\)"),
         ([[0.5]], "logits", "one entry per column of the scores, 1; got 2"),
         ([[0.5, 1]], "scores", "kind of scores must be one of logits, probabilities, cosines"),
     ],
@@ -74,7 +82,7 @@ def test_scores_that_contradict_their_kind_are_refused(scores, kind, message):
         ),
         (COLUMNS, ["a", "a"], "Each image must have one row of scores; got 'a' 2 times"),
         (COLUMNS, ["a"], "paths must have one entry per row of the scores, 2; got 1"),
-        (["dog", " "], ["a", "b"], "columns must be texts that are not empty; got ' '"),
+        (["dog", " "], ["a", "b"], "columns must be non-empty strings; got ' '"),
     ],
 )
 def test_columns_and_images_have_distinct_names(columns, paths, message):

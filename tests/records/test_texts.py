@@ -20,7 +20,9 @@ def test_nan_is_an_unknown_target_of_a_text():
 
 @pytest.mark.parametrize("targets", [[[1.0]], [[1.0, 0.0], [0.0, 1.0]]])
 def test_a_matrix_of_the_wrong_shape_is_refused(targets):
-    with pytest.raises(InputError, match=r"per text and one column per label, \(1, 2\); got"):
+    with pytest.raises(
+        InputError, match=r"per text and one column per label, with shape \(1, 2\); got"
+    ):
         LabelledTexts(["a dog"], ["dog", "cat"], targets)
 
 

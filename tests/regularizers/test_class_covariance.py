@@ -61,7 +61,9 @@ def test_a_gradient_step_reduces_the_difference_to_the_similarity():
 
 
 def test_without_texts_the_error_names_a_remedy(small):
-    with pytest.raises(InputError, match=r"step\.texts \(c, d\); got None. Use a text encoder"):
+    with pytest.raises(
+        InputError, match=r"step\.texts \(c, d\); got None. Use an encoder with a text tower"
+    ):
         class_covariance(replace(small, texts=None))
 
 

@@ -66,10 +66,12 @@ def test_beside_the_binary_loss_it_smooths_the_targets(small):
 
 
 def test_without_texts_the_error_names_a_remedy(small):
-    with pytest.raises(InputError, match=r"step\.texts \(c, d\); got None. Use a text encoder"):
+    with pytest.raises(
+        InputError, match=r"step\.texts \(c, d\); got None. Use an encoder with a text tower"
+    ):
         label_smoothing(replace(small, texts=None))
 
 
 def test_a_scale_below_zero_is_refused(small):
-    with pytest.raises(ConfigError, match=r"scale must be 0 or more; got -1\. Use 10"):
+    with pytest.raises(ConfigError, match=r"scale must be 0 or more; got -1\. The default is 10"):
         label_smoothing(small, scale=-1)

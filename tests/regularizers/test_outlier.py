@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from surelabel.errors import ConfigError
-from surelabel.records import FrozenWords, TrainingStep
+from surelabel.records import FrozenTextVectors, TrainingStep
 from surelabel.regularizers import outlier
 
 ANGLES = {"lion": 0.0, "tiger": 0.1, "cat": 0.3, "dog": 0.5, "bus": 1.2, "car": 1.5}
@@ -26,7 +26,7 @@ class Words:
             *(zeros, zeros, zeros, zeros == 0),
             texts=vectors(name.split("|")[0] for name in labels),
             encode_words=self.encode_words,
-            frozen_words=FrozenWords(labels, reference, self.encode_frozen),
+            frozen_text_vectors=FrozenTextVectors(labels, reference, self.encode_frozen),
         )
 
     def encode_words(self, words):
@@ -85,7 +85,7 @@ def test_the_sample_depends_on_the_seed():
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"words": ["lion"]}, "neither a label nor excluded; got 1 words"),
+        ({"words": ["lion"]}, "neither a label nor excluded; got only labels"),
         ({"exclude": "lion"}, r"exclude must be a list of words; got the string 'lion'. Use \["),
         ({"words": "words.txt"}, r"words must be a list of words; got the string"),
         ({"nearest": 0}, "nearest must be 1 or more; got 0"),

@@ -32,7 +32,7 @@ def test_a_thousand_labels_give_a_plot_of_the_usual_size(pixels):
 def test_the_best_and_the_worst_label_are_named():
     precision = np.array([0.25, 0.75, np.nan])
     plot = plot_average_precision(["lion", "bear", "fox"], precision, np.full(3, 0.1))
-    assert "bear with 75 %, the lowest is lion with 25 %" in plot.alt
+    assert "highest for bear (75 %) and lowest for lion (25 %)" in plot.alt
 
 
 def test_there_is_no_plot_when_all_are_undefined():

@@ -15,7 +15,7 @@ def budget(errors, noise_floor=0.02):
 def test_the_sufficient_number_of_images_is_compared_with_the_largest():
     told = describe_calibration_budget_in_report(budget([[0.05], [0.021], [0.02]]))
     assert told.startswith(
-        "About 50 annotated images are enough: the ECE is 2.10 points, and 2.00 points"
+        "About 50 annotated images are enough: the ECE is 2.10 points with 50 images and 2.00 "
     )
     assert "noise floor" not in told
 
@@ -23,18 +23,20 @@ def test_the_sufficient_number_of_images_is_compared_with_the_largest():
 def test_an_error_that_more_images_cannot_reduce_is_reported():
     told = describe_calibration_budget_in_report(budget([[0.05], [0.05], [0.05]], noise_floor=0.01))
     assert "About 25" in told
-    assert "The noise floor is 1.00 points. More annotated images do not remove the" in told
+    assert "The noise floor is 1.00 points. To reduce the remaining calibration error" in told
 
 
 def test_when_the_last_doubling_still_helps_it_says_so():
     told = describe_calibration_budget_in_report(budget([[0.05], [0.04], [0.03]]))
     assert "100 annotated images may be too few" in told
-    assert "3.00 points (4.00 with 50)" in told
+    assert "3.00 points (4.00 points with 50 images)" in told
 
 
 def test_too_few_positives_are_reported():
     nothing = budget([[np.nan]] * 3, noise_floor=np.nan)
-    assert "too few positive labels" in describe_calibration_budget_in_report(nothing)
+    assert "too few positive or too few negative targets" in describe_calibration_budget_in_report(
+        nothing
+    )
     assert "25 images: ECE not defined, log" in plot_calibration_budget(nothing).alt
 
 
@@ -47,5 +49,5 @@ def test_a_single_size_has_an_answer():
 
 def test_undefined_draws_are_counted():
     plot = plot_calibration_budget(budget([[np.nan, 0.05], [0.04, 0.04], [0.03, 0.03]]))
-    assert "1 samples without a positive or negative label are omitted" in plot.caption
+    assert "without positive or without negative targets are omitted (1)" in plot.caption
     assert "25 images: ECE 5.00 points" in plot.alt

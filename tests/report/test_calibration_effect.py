@@ -42,6 +42,6 @@ def test_the_alternative_text_contains_both_errors(whole):
 def test_metrics_that_the_calibrator_makes_worse_are_named():
     before = {"brier_skill": 0.32, "log_loss": 0.14, "ece": 0.02, "ace": float("nan")}
     after = {"brier_skill": 0.31, "log_loss": 0.13, "ece": 0.03, "ace": 0.1}
-    note = "On these images, the calibrator makes these metrics worse: Brier skill, ECE."
+    note = "On the evaluated images, the calibrator makes these metrics worse: Brier skill, ECE."
     assert note in calibration_effect_table(after, before)
     assert "metrics worse" not in calibration_effect_table(before, before)

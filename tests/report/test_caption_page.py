@@ -26,9 +26,9 @@ def test_the_page_shows_metrics_plots_and_doubtful_queries(evaluation, pairs, tm
     rows = [["eccv.json", "image to caption", "12", "50.0 %", "40.0 %", "30.0 %"]]
     page = report_captions(evaluation, pairs, tmp_path / "r", model="mine", relevance_rows=rows)
     text = page.read_text()
-    for words in ("Retrieval report", "Recognizer: mine", "eccv.json", "Most doubtful captions"):
+    for words in ("Retrieval report", "Recognizer: mine", "eccv.json", "Most uncertain captions"):
         assert words in text
-    assert "Most doubtful images" in text
+    assert "Most uncertain images" in text
     assert "<script" not in text
     assert "http" not in text.replace("http-equiv", "")
     names = {file.name for file in (tmp_path / "r" / "plots").iterdir()}
@@ -49,5 +49,5 @@ def test_vectors_have_no_doubtful_queries(tmp_path):
     vectors = PairFeatures(np.eye(12), np.eye(12), np.arange(12))
     evaluation = evaluate_pair_scores(np.eye(12), vectors)
     text = report_captions(evaluation, vectors, tmp_path / "r").read_text()
-    assert "Doubtful queries" not in text
+    assert "Most uncertain queries" not in text
     assert "Prediction of errors at rank 1" in text

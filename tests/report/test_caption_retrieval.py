@@ -51,7 +51,7 @@ def test_the_plots_are_images_and_say_their_numbers_in_words(scored):
     assert expected in plots[0].alt
     assert "in ten bins of increasing uncertainty of the pair" in plots[0].alt
     risk = evaluation.directions["image_to_caption"].error_predictions["uncertainty"].risk_at_80
-    assert f"{100 * risk:.1f} % if the most uncertain 20 %" in plots[1].alt
+    assert f"{100 * risk:.1f} % without the most uncertain 20 %" in plots[1].alt
 
 
 def test_without_an_uncertainty_the_score_takes_its_place(scored):
@@ -82,7 +82,7 @@ def test_the_most_doubtful_queries_come_first_and_captions_are_escaped(scored, i
     pairs, evaluation, _ = scored
     pairs = replace(pairs, paths=images(N))
     text = render_doubtful_queries(evaluation, pairs, n_queries=1)
-    before, _, after = text.partition("Most doubtful captions")
+    before, _, after = text.partition("Most uncertain captions")
     assert f"<code>{Path(pairs.paths[3]).parent}</code>" in before
     assert f"<bdi>{Path(pairs.paths[3]).name}</bdi>" in before
     assert pairs.paths[3] not in text

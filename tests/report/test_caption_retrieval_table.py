@@ -26,7 +26,7 @@ def test_every_metric_has_a_row_with_both_directions(evaluation):
     assert rows["R@1"][1].startswith("75.0 % (")
     assert rows["median rank"] == ["1", "1"]
     assert rows["R@1 of a random ranking"][0] == "33.3 %"
-    assert rows["false negatives ranked as irrelevant"] == ["50.0 % (1 of 2)", "0.0 % (0 of 2)"]
+    assert rows["missed false negatives (rank > R)"] == ["50.0 % (1 of 2)", "0.0 % (0 of 2)"]
     assert "R@1, mean of 5 folds" not in rows
 
 
@@ -34,7 +34,7 @@ def test_folds_have_rows():
     found = evaluate_pair_scores(SCORES[:3], PAIRS.take([0, 1, 2]), images_per_fold=1)
     rows = {row[0]: row[1:] for row in caption_retrieval_rows(found)}
     assert rows["R@1, mean of 3 folds"] == ["100.0 %", "100.0 %"]
-    assert "As the mean of 3 folds, RSUM is 600.0." in describe_caption_retrieval(found)
+    assert "The mean RSUM of 3 folds is 600.0." in describe_caption_retrieval(found)
 
 
 def test_each_quantity_has_a_row_for_each_direction(evaluation):
@@ -50,6 +50,6 @@ def test_each_quantity_has_a_row_for_each_direction(evaluation):
 
 def test_the_sentences_state_what_was_left_out(evaluation):
     lines = describe_caption_retrieval(evaluation)
-    assert lines[0].startswith("4 images and 4 captions. The sum of the six recalls (RSUM) is ")
+    assert lines[0].startswith("The evaluation contains 4 images and 4 captions. RSUM, the sum of ")
     assert "Images without a caption: 1. These images are ranked, but are not queries." in lines
     assert lines[-1].startswith("AUROC of false negatives against true negatives: score ")

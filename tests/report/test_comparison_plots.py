@@ -12,7 +12,7 @@ def test_there_is_a_plot_for_each_metric_with_the_extremes_in_its_text(compared)
     assert tuple(plot.name for plot in plots) == COMPARISON_PLOT_NAMES
     differences = found.labels["average_precision"].difference
     highest, lowest = (found.names[f(differences)] for f in (np.nanargmax, np.nanargmin))
-    assert f"is that of {highest}, the lowest that of {lowest};" in plots[0].alt
+    assert f"is highest for {highest} and lowest for {lowest}." in plots[0].alt
 
 
 def test_labels_where_b_is_better_are_blue_and_where_a_is_better_orange(compared, share_of):
@@ -24,7 +24,7 @@ def test_labels_where_b_is_better_are_blue_and_where_a_is_better_orange(compared
 
 def test_of_many_labels_only_both_ends_are_drawn(compared, pixels):
     few, many = comparison_plots(compared(n_labels=30)), comparison_plots(compared(n_labels=60))
-    assert "20 highest and lowest of 60 differences" in many[0].caption
+    assert "20 highest and the 20 lowest of 60 differences" in many[0].caption
     assert "20 highest" not in few[0].caption
     assert pixels(many[0].png).shape[0] < 2 * pixels(few[0].png).shape[0]
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from surelabel.counts import format_count
 from surelabel.evaluation import compare_predictions
 from surelabel.records import LabelledImages, Predictions
 from surelabel.report.comparison_tables import (
@@ -21,7 +22,7 @@ def test_sentences_state_the_data_and_all_that_was_left_out(compared):
         "Calibration of A: platt.",
         "2 annotated images without a prediction of A; 1 annotated image without a prediction of B",
         "3 images with predictions and without annotations; 1 label of A only (fox)",
-        "30 resamples that are the same for A and B",
+        "paired bootstrap intervals over images, computed from 30 resamples",
     ):
         assert part in text
     assert "ranking" not in text
@@ -32,7 +33,9 @@ def test_one_image_has_neither_intervals_nor_tested_labels():
     one = Predictions(["a.jpg"], ["dog"], np.ones((1, 1), np.float32))
     found = compare_predictions(one, one, targets)
     assert "one image cannot be resampled" in comparison_sentences(found)[-1]
-    untested = "1 label with fewer than 5 positive or 5 negative targets cannot be tested."
+    untested = (
+        "1 label with fewer than 5 positive or fewer than 5 negative targets cannot be tested."
+    )
     assert label_difference_sentences(found) == [untested]
 
 
@@ -81,8 +84,11 @@ def test_labels_are_counted_and_marked_as_in_the_result(compared):
     found = compared()
     sentences = label_difference_sentences(found)
     for sentence, labels in zip(sentences, found.labels.values(), strict=False):
-        assert f"B is better for {labels.is_different.sum()}, A for 0." in sentence
-    assert "1 label with fewer than 5 positive or 5 negative targets" in " ".join(sentences)
+        count = format_count(int(labels.is_different.sum()), "label")
+        assert f"B is significantly better for {count}, A for 0 labels." in sentence
+    assert "1 label with fewer than 5 positive or fewer than 5 negative targets" in " ".join(
+        sentences
+    )
     header, rows = comparison_label_rows(found)
     marks = sum(cell.endswith("*") for row in rows for cell in row[2:])
     assert marks == sum(labels.is_different.sum() for labels in found.labels.values()) > 0

@@ -40,9 +40,9 @@ def test_the_caption_contains_the_error_and_the_error_without_pairs(whole):
     found = whole()
     caption = plot(found).caption
     pairs = sum(n * (n - 1) / 2 for n in found.targets.sum(axis=1)) / 120
-    assert f"An image has {pairs:.2f} pairs of positive labels" in caption
+    assert f"an image has {pairs:.2f} pairs of positive labels" in caption
     assert caption.count(" points for ") == 2
-    assert f"The error is {100 * pairs / 28:.2f} points if no pair is predicted" in caption
+    assert f"mean absolute error would be {100 * pairs / 28:.2f} points." in caption
 
 
 def test_there_is_a_third_matrix_with_a_zero_shot_baseline(whole, pixels):

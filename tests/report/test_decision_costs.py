@@ -21,33 +21,33 @@ def test_the_cost_counts_false_positives_and_missed_labels_of_known_targets():
     known = np.array([[True, True], [True, False]])
     cost = next(c for c in compute_decision_costs(p, y, known) if c.miss_cost == 2)
     assert cost.threshold == pytest.approx(1 / 3)
-    assert cost.realised.value == 0.5  # one false positive in two images
+    assert cost.realized.value == 0.5  # one false positive in two images
     assert cost.at_half == 1.5  # and one missed label, which costs 2
     assert cost.expected == pytest.approx((0.1 + 0.4 + 0.6) / 2)
     assert cost.by_prevalence == 0  # the first label is always positive, the second never
     assert np.isnan(cost.saving.value)
 
 
-def test_the_expected_cost_of_calibrated_probabilities_is_the_realised_cost(judged):
+def test_the_expected_cost_of_calibrated_probabilities_is_the_realized_cost(judged):
     for cost in costs_of(judged(count=800)):
-        assert cost.realised.low * 0.95 < cost.expected < cost.realised.high * 1.05
+        assert cost.realized.low * 0.95 < cost.expected < cost.realized.high * 1.05
 
 
 def test_no_other_threshold_has_a_lower_expected_cost(judged):
     p = judged(count=200).predictions.probabilities
     for cost in compute_decision_costs(p, p, np.ones(p.shape, bool)):
-        assert cost.realised.value <= min(cost.at_half, cost.by_prevalence) + 1e-9
-        assert cost.realised.value == pytest.approx(cost.expected)
+        assert cost.realized.value <= min(cost.at_half, cost.by_prevalence) + 1e-9
+        assert cost.realized.value == pytest.approx(cost.expected)
         others = [
             np.where(p >= t, 1 - p, cost.miss_cost * p).sum(axis=1).mean()
             for t in np.linspace(0.02, 0.98, 25)
         ]
-        assert cost.realised.value <= min(others) + 1e-9
+        assert cost.realized.value <= min(others) + 1e-9
 
 
 def test_the_saving_is_relative_to_the_prevalence(judged):
     for cost in costs_of(judged(count=200, unknown=0.2)):
-        expected = 1 - cost.realised.value / cost.by_prevalence
+        expected = 1 - cost.realized.value / cost.by_prevalence
         assert cost.saving.value == pytest.approx(expected)
         assert cost.saving.low < cost.saving.value < cost.saving.high
 
@@ -67,4 +67,4 @@ def test_the_json_has_every_cost(judged):
     costs = costs_of(judged())
     held = decision_costs_as_json(costs)
     assert [row["miss_cost"] for row in held] == list(MISS_COSTS)
-    assert held[0]["realised"]["value"] == costs[0].realised.value
+    assert held[0]["realized"]["value"] == costs[0].realized.value

@@ -17,7 +17,7 @@ def test_the_section_has_operating_points_curves_and_costs(judged):
     found = judged()
     record = record_validation(found.predictions.logits, found.targets)
     text = section(replace(found, validation_record=record))
-    assert "validation record of the recognizer: 60 images" in text
+    assert "validation record of the recognizer, which was computed from 60 images" in text
     assert text.count("<img") == 2
     assert "Cost of decisions" in text
     assert decision_section_title(found) == "Operating points"
@@ -34,7 +34,7 @@ def test_scores_have_curves_only(judged):
     found = judged(calibrated=False)
     text = section(found)
     assert decision_section_title(found) == "Precision and recall"
-    assert "Thresholds and costs need calibrated probabilities" in text
+    assert "Operating points and costs require calibrated probabilities" in text
     assert text.count("<img") == 2
     assert "<table" not in text
     held = decision_section_as_json(found)

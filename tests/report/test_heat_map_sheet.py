@@ -83,12 +83,12 @@ def test_the_note_has_the_labels_below_their_thresholds():
     lion = HeatMapLabel("lion", 0.9, 0.5, is_shown=True)
     bear = HeatMapLabel("bear", 0.12, 0.75, is_shown=False)
     text = describe_labels_of_heat_map_sheet([lion, bear])
-    assert "is its probability. Below the threshold and without a heat map: bear 0.12 " in text
+    assert "is its probability. Labels below their threshold have no heat map: bear 0.12 " in text
     assert "(threshold 0.75)" in text
     assert "purple" in text
     assert "purple" not in describe_labels_of_heat_map_sheet([bear])
     scores = describe_labels_of_heat_map_sheet([HeatMapLabel("lion", 3.2, None, is_shown=True)])
-    assert "score, which is not calibrated" in scores
+    assert "uncalibrated score" in scores
     assert "threshold" not in scores
 
 

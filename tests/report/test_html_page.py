@@ -107,14 +107,14 @@ def test_without_probabilities_the_page_says_why_and_what_to_do(judged):
     assert "recognizer.calibrate(held_out)" in seen.text
     assert "calibration" not in seen.values("id")
     assert "ECE," not in seen.text
-    assert "to the bins" not in seen.text
+    assert "to the binning" not in seen.text
 
 
 def test_the_calibration_section_has_the_calibrator_the_bins_and_the_budget(whole):
     seen = Reader(html(whole()))
     for words in (
         "Metrics without and with the calibrator",
-        "Sensitivity of the calibration error to the bins",
+        "Sensitivity of the calibration error to the binning",
         "annotated images are enough",
     ):
         assert words in seen.text

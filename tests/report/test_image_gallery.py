@@ -128,7 +128,7 @@ def test_a_search_whose_truth_is_known_says_so_of_each_image_and_beside_prevalen
     hits = [Hit("a.jpg", 0.9, {"dog": 0.9}), Hit("b.jpg", 0.8, {"dog": 0.8})]
     page = render_image_gallery_of_search_hits([QueryHits("dog", hits, [True, False], 0.081)])
     assert (
-        "1 of these 2 images match the query: precision at 2 is 50.0 %. Of all images, 8.1 %"
+        "1 of these 2 images match the query, so the precision at 2 is 50.0 %. Of all images, 8.1 %"
         in page
     )
     assert (page.count("matches the query"), page.count("does not match the query")) == (1, 1)

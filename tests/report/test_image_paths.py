@@ -14,7 +14,7 @@ def test_paths_are_shown_relative_to_their_common_folder():
     shown = [render_image_path(path, folder) for path in paths]
     assert "<bdi>2024/a.jpg</bdi>" in shown[0]
     assert "2025/&lt;b&gt;.jpg" in shown[1]
-    assert "Paths are relative to <code>/photos</code>." in render_image_folder(folder)
+    assert "The image paths are relative to <code>/photos</code>." in render_image_folder(folder)
 
 
 def test_paths_without_a_common_folder_are_shown_as_they_are():

@@ -54,7 +54,7 @@ def test_vectors_have_a_table_without_images(tmp_path):
 
 def test_filled_corrections_are_never_replaced(images, tmp_path):
     (tmp_path / "corrections.csv").write_text("filled")
-    with pytest.raises(DataError, match=r"because corrections\.csv may contain corrections"):
+    with pytest.raises(DataError, match=r"would replace corrections\.csv"):
         write_audit_report(audit_of(images.paths, has_images=True), tmp_path)
     assert (tmp_path / "corrections.csv").read_text() == "filled"
 

@@ -44,7 +44,8 @@ def test_the_words_of_the_plots_say_the_figures_of_each_kind(doubtful):
         first, last = 100 * (1 - kind.bins.accuracy[[0, -1]])
         assert f"the error rate is {first:.1f} % in the most certain bin and {last:.1f}" in bins.alt
         at_80 = 100 * kind.accepted_labels.intervals["risk_at_80"].value
-        assert f"{title.capitalize()}: the error rate is {at_80:.2f} % without" in curves.alt
+        assert f"{title}: leaving out the most uncertain 20 %" in curves.alt
+        assert f" to {at_80:.2f} % (accepted labels)" in curves.alt
 
 
 def test_few_accepted_labels_have_no_bins_and_none_has_a_curve_of_images(doubtful):
@@ -53,8 +54,8 @@ def test_few_accepted_labels_have_no_bins_and_none_has_a_curve_of_images(doubtfu
     assert only.name == "uncertainty_risk_coverage"
     none = replace(few, kinds=tuple(replace(k, accepted_labels=None) for k in few.kinds))
     (only,) = label_uncertainty_plots(none)
-    assert "of the images" in only.alt
-    assert "accepted labels, instead" not in only.alt
+    assert "(images)" in only.alt
+    assert "(accepted labels)" not in only.alt
     assert "–" in render_label_uncertainty_tables(none)
 
 
@@ -70,7 +71,7 @@ def test_the_report_has_the_section_the_plots_and_the_numbers(doubtful, tmp_path
     for text in (
         "4p(1 - p)",
         "learned estimate of the expected squared error",
-        "Only accepted labels",
+        "of accepted labels only",
     ):
         assert text in html
     section = html[html.index('id="uncertainty"') : html.index('id="labels"')]

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from surelabel.counts import format_count
 from surelabel.report.baseline_comparison import (
     BASELINE,
     RECOGNIZER,
@@ -27,15 +28,16 @@ def test_the_words_say_how_many_images_have_how_many_labels(judged):
     counts = found.targets.sum(axis=1)
     listed = plot(found).alt.split("ground truth: ")[1]
     for k in range(int(counts.max()) + 1):
-        assert f"{100 * np.mean(counts == k):.0f} % have {k}" in listed
+        assert f"{format_count(k, 'label')} in {100 * np.mean(counts == k):.0f} %" in listed
 
 
 def test_the_caption_says_what_each_expects_and_from_where_it_shows(whole):
     found = whole()
     caption = plot(found).caption
-    assert f"An image has {found.targets.sum() / 120:.2f} positive labels on average" in caption
+    assert f"an image has {found.targets.sum() / 120:.2f} positive labels" in caption
     for who in (BASELINE, RECOGNIZER):
-        assert f"{labels_by_source(found)[who].counts.means['expected']:.2f} for " in caption
+        expected = labels_by_source(found)[who].counts.means["expected"]
+        assert f"the expected number of labels is {expected:.2f}; " in caption
 
 
 def test_the_encoder_alone_is_orange_the_recognizer_blue_and_the_truth_dark(whole, share_of):
@@ -51,7 +53,7 @@ def test_the_encoder_alone_is_orange_the_recognizer_blue_and_the_truth_dark(whol
 def test_images_with_very_many_labels_share_the_last_bar(judged):
     found = judged(labels=40)
     found.targets[:] = 1
-    assert f"100 % have {MAX_COUNT}" in plot(found).alt
+    assert f"{MAX_COUNT} labels in 100 %" in plot(found).alt
 
 
 @pytest.mark.parametrize("targets", [0.0, 0.4])

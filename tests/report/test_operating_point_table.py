@@ -41,7 +41,7 @@ def test_the_source_of_the_thresholds_is_stated(recorded):
     measurements = measure_operating_points(recorded)
     crossed = measure_operating_points(replace(recorded, validation_record=None))
     text = describe_operating_point_source(measurements, LABELS)
-    assert "validation record of the recognizer: 150 images of its calibration" in text
+    assert "validation record of the recognizer, which was computed from 150 images" in text
     unlabelled = "platt on pseudo-labels of 150 images without labels"
     assert "not verified" in describe_operating_point_source(measurements, unlabelled)
     assert "5-fold cross-fitting" in describe_operating_point_source(crossed, LABELS)
@@ -55,7 +55,7 @@ def test_a_label_that_cannot_reach_the_operating_point_is_counted_and_marked(rec
     found = replace(recorded, validation_record=replace(record, true_positives=true_positives))
     names = found.predictions.names
     text = render_operating_point_tables(measure_operating_points(found), names, LABELS)
-    assert "7 of 8 labels reach it" in text
+    assert "reached by 7 of 8 labels" in text
     row = re.search(r"<tr><th[^>]*>label 2</th>.*?</tr>", text)[0]
     assert row.count("<td>not reached</td>") == 3
 

@@ -44,7 +44,7 @@ def test_the_summary_has_the_number_of_decisions_and_the_calibration(judged):
     calibration = found.predictions.calibration
     text = render_dataset_overview(found.targets, found.known, calibration=calibration, model="")
     assert f"60 images with 5 labels: {known:,} decisions are evaluated" in text
-    assert f"{300 - known:,} decisions with unknown targets are ignored" in text
+    assert f"Decisions with unknown targets are ignored ({300 - known:,})." in text
     assert "Calibration: platt on 500 labelled images." in text
 
 
@@ -101,7 +101,7 @@ def test_a_random_ranking_reaches_the_mean_prevalence_of_labels_with_positives(j
     found = judged(labels=4)
     found.targets[:] = np.arange(60)[:, None] < [6, 12, 0, 60]
     share = (6 / 60 + 12 / 60 + 1) / 3
-    assert f"A random ranking reaches about {100 * share:.1f} %" in headlines(found)
+    assert f"A random ranking has an mAP of about {100 * share:.1f} %" in headlines(found)
 
 
 def test_undefined_labels_are_counted(judged):

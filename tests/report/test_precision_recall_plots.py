@@ -12,7 +12,7 @@ def test_the_words_of_the_plot_have_the_points_at_the_marked_thresholds(judged):
     p = found.predictions.probabilities
     precision = found.targets[p >= 0.5].mean()
     recall = found.targets[p >= 0.5].sum() / found.targets.sum()
-    text = f"At a threshold of 50 %, the precision is {100 * precision:.0f} % and the recall "
+    text = f"At a threshold of 50 %, the precision is {100 * precision:.0f} % and the recall is "
     assert f"{text}{100 * recall:.0f} %" in pooled.alt
     assert f"{100 * found.summary['average_precision']:.1f} %" in pooled.alt
     assert (pooled.name, per_label.name) == PRECISION_RECALL_PLOT_NAMES

@@ -43,15 +43,15 @@ def test_the_words_hold_every_point_with_its_count(judged):
     alt = plot_pooled_reliability_diagram(bins, "", title="x").alt
     for claimed, true, count in zip(bins.confidence, bins.accuracy, bins.counts, strict=True):
         if count:
-            point = f"probability {100 * claimed:.0f} %, positive {100 * true:.0f} % of"
-            assert f"{point} {count:,.0f} decisions" in alt
+            point = f"at a probability of {100 * claimed:.0f} %, {100 * true:.0f} % of"
+            assert f"{point} {count:,.0f} decisions are positive" in alt
 
 
 def test_the_note_describes_the_bins_and_the_decisions():
     text = describe_reliability_diagram_bins(60, 5, 210)
     assert "15 equal-width bins" in text
-    assert "pooled over 210 decisions with known targets, of 60 images x 5 labels" in text
-    assert "probability that the label is positive" in text
+    assert "210 decisions with known targets (60 images x 5 labels)" in text
+    assert text.startswith("The probabilities of ")
 
 
 def test_a_single_decision_has_a_diagram(share_of):

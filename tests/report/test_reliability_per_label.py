@@ -17,12 +17,12 @@ def test_the_labels_with_the_most_positives_are_shown_and_the_others_counted(jud
     found.targets[:, 22] = 1
     found.targets[:30, :21] = 1
     grid = plot(found)
-    assert grid.title.endswith(f"the {MAX_LABELS} with the most positives")
+    assert grid.title.endswith(f"the {MAX_LABELS} labels with the most positives")
     assert grid.alt.startswith(
         f"{MAX_LABELS} small reliability diagrams. label 22, 60 positives, ECE"
     )
     assert "label 21," not in grid.alt
-    assert "3 labels with fewer positives are omitted" in grid.caption
+    assert "Labels with fewer positives are omitted (3)." in grid.caption
     assert len(grid.png) < 300_000
 
 

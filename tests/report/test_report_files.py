@@ -125,7 +125,7 @@ def test_a_place_that_cannot_be_written_is_named(judged, tmp_path):
 def test_before_must_be_about_the_same_images(judged, tmp_path):
     with pytest.raises(
         InputError,
-        match="got 50 images and 8 labels in before, and 60 images and 8 labels in evaluation",
+        match="got 50 images x 8 labels in before, and 60 images x 8 labels in evaluation",
     ):
         report(judged(), tmp_path / "report", before=judged(count=50))
 

@@ -18,8 +18,8 @@ FOUND = RetrievalResults((1, 2, 3), (0.8, 0.65, float("nan")), (80, 9000, 0), (0
 
 def test_the_plot_says_every_length_in_words():
     alt = plot_search_results_by_query_length(FOUND).alt
-    assert "1 label: mAP 80.0 % over 80 queries, 0 without" in alt
-    assert "3 labels: mAP not defined over 0 queries, 2,000 without" in alt
+    assert "1 label: mAP 80.0 % over 80 queries (0 more without" in alt
+    assert "3 labels: mAP not defined over 0 queries (2,000 more without" in alt
 
 
 def test_the_table_counts_judged_and_empty_queries():
@@ -40,7 +40,7 @@ def test_whether_a_hit_is_right_is_a_sign_and_words_not_only_a_colour(images):
     assert text.count("✓ </i>matches the query") == 2
     assert text.count("✗ </i>does not match the query") == 1
     assert (
-        "2 of these 3 images match the query, and 17 of all images match it. "
+        "2 of these 3 images match the query. Of all images, 17 match the query. "
         "The average precision is 50.0 %" in text
     )
 

@@ -124,8 +124,8 @@ def test_what_is_undefined_is_a_null(opened, tmp_path):
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        ([], "got 0"),
-        (["label 1", "zebra"], "got 2, of which 'zebra' was not evaluated"),
+        ([], "got 0 labels"),
+        (["label 1", "zebra"], "got 2 labels, of which 'zebra' was not evaluated"),
         ([f"label {i}" for i in range(8)], "but not all, of the 8 evaluated labels; got 8"),
     ],
 )

@@ -53,7 +53,9 @@ def test_a_baseline_without_probabilities_is_ranked_and_not_counted(whole):
     table = comparison_table(found)
     assert cells(table, "mAP")[0] != "–"
     assert cells(table, "label pairs per image, predicted")[0] == "–"
-    assert "its labels are not counted" in describe_zero_shot_baseline_in_report(sources(found))
+    assert "its predicted labels are not counted" in describe_zero_shot_baseline_in_report(
+        sources(found)
+    )
 
 
 def test_without_a_baseline_the_recognizer_is_compared_with_the_ground_truth(judged):

@@ -108,7 +108,7 @@ def test_a_changed_folder_is_refused_whichever_version_wrote_it(what, is_saved_a
         shutil.copytree(FROZEN / "recognizers" / name, folder)
     Recognizer.load(folder)
     change(folder)
-    with pytest.raises(DataError, match="changed since it was saved"):
+    with pytest.raises(DataError, match="changed after saving"):
         Recognizer.load(folder)
 
 
@@ -139,7 +139,7 @@ def test_an_index_takes_new_images_of_the_same_recognizer(index, is_loaded):
 
 def test_an_index_refuses_images_of_another_recognizer(index):
     other = Recognizer.load(FROZEN / "recognizers" / "zero_shot_moved")
-    with pytest.raises(InputError, match="must come from one recognizer"):
+    with pytest.raises(InputError, match=r"Predictions must have the .* of the index"):
         index.add(other.predict(TEST.take(range(40, 44))))
 
 

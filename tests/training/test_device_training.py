@@ -12,7 +12,7 @@ from surelabel.errors import ConfigError, DataError, InputError, MissingPart
 from surelabel.links import Sigmoid
 from surelabel.losses import LOSSES, SET_LOSSES
 from surelabel.methods import TrainingRecipe
-from surelabel.records import Features, FrozenWords
+from surelabel.records import Features, FrozenTextVectors
 from surelabel.regularizers import REGULARIZERS
 from surelabel.training import (
     Checkpoint,
@@ -151,7 +151,7 @@ class RegularizerOfBlock:
                 texts=self.texts,
                 tuned_texts=self.adapter.tuned_texts(),
                 encode_words=self.adapter.encode_words,
-                frozen_words=FrozenWords(["lion"], ["cat", "dog", "cow"], self.encode),
+                frozen_text_vectors=FrozenTextVectors(["lion"], ["cat", "dog", "cow"], self.encode),
             )
         )
 
@@ -284,14 +284,14 @@ def test_a_missing_package_is_named(monkeypatch):
 def test_layers_that_compare_images_are_trained_on_one_device():
     method = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     check_training_devices(method, 1, CPU)
-    with pytest.raises(ConfigError, match="batch normalization layers, which depend on all images"):
+    with pytest.raises(ConfigError, match="batch normalization layers that depend on all images"):
         check_training_devices(method, 2, CPU)
 
 
 def test_a_loss_that_cannot_be_sent_is_named(tmp_path):
     method, source, _ = training_run()
     objective = Objective(lambda scores, targets, known: scores.sum())
-    with pytest.raises(DataError, match="Method, batches and loss must be sent to"):
+    with pytest.raises(DataError, match="must be picklable for the training processes"):
         train_on_devices(method, source, objective=objective, devices=2, device=CPU, epochs=1)
 
 

@@ -126,7 +126,7 @@ class WithBatchNormalization(SmallDevice):
 
 
 def test_batch_normalization_of_fewer_images_is_a_warning():
-    with pytest.warns(UserWarning, match="Batch normalization, or losses of the method, compare"):
+    with pytest.warns(UserWarning, match="Batch normalization or additional losses"):
         train(WithBatchNormalization(4), two_way)
 
 

@@ -35,5 +35,5 @@ def test_an_image_of_one_pixel_is_seen_whole():
     "box", [Box(-1, 0, 2, 2), Box(0, 3, 2, 2), Box(5, 0, 2, 1), Box(0, 0, 0, 1), Box(0, 0, 1, -1)]
 )
 def test_a_box_that_reaches_out_or_is_empty_is_refused(box):
-    with pytest.raises(InputError, match=r"grid of 6 by 4 .* Compute the boxes for this size"):
+    with pytest.raises(InputError, match=r"grid of 6 by 4; .* Compute the boxes for this size"):
         crop_and_resize_box(IMAGE, box, size=(8, 8))

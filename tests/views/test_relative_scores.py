@@ -115,7 +115,7 @@ def test_fewer_than_three_names_are_refused(relative, names):
 
 @every
 def test_scores_that_are_no_numbers_are_refused(relative):
-    with pytest.raises(InputError, match=r"scores must be finite; got 2 that are not"):
+    with pytest.raises(InputError, match=r"scores must be finite; got 2 non-finite"):
         relative(torch.tensor([[0.0, math.nan, math.inf]]))
 
 

@@ -99,15 +99,15 @@ def test_cuts_that_look_elsewhere_have_other_names():
         (lambda: RegionLayout([]), "at least one region; got none.* use None"),
         (
             lambda: RegionLayout([(0, 0, 0, 1)]),
-            r"right and bottom in \[0, 1\].* got \(0\.0, 0\.0, 0\.0, 1\.0",
+            r"right, bottom\) in \[0, 1\].* got \(0\.0, 0\.0, 0\.0, 1\.0",
         ),
         (
             lambda: RegionLayout([(0, 0, 1, 1.1)]),
-            r"bottom in \[0, 1\], with left < right and top < bottom; got",
+            r"bottom\) in \[0, 1\], with left < right and top < bottom; got",
         ),
         (
             lambda: RegionLayout([(float("nan"), 0, 1, 1)]),
-            r"bottom in \[0, 1\], with left < right",
+            r"bottom\) in \[0, 1\], with left < right",
         ),
     ],
 )

@@ -80,8 +80,8 @@ def load_feature_splits(path: str | Path) -> FeatureSplits:
     missing = [split for split in SPLITS if split not in archive.splits]
     if missing:
         raise DataError(
-            f"{path} must contain rows of each split (train, validation and test). "
-            f"Missing: {', '.join(missing)}. Add rows of these splits."
+            f"{path} must contain rows of the splits train, validation and test; got no rows of "
+            f"{', '.join(missing)}. Name the split of each row in the array `part` of the file."
         )
     width = archive.all_rows.features.shape[1]
     return FeatureSplits(

@@ -61,8 +61,10 @@ class ResultCache:
             arrays = {name: array.astype(float) for name, array in stored.items()}
         except (ValueError, TypeError) as error:
             raise _damaged_result_cache_error(path, error) from error
-        if {name: array.shape for name, array in arrays.items()} != shapes:
-            raise _damaged_result_cache_error(path, "arrays of unexpected shape")
+        stored_shapes = {name: array.shape for name, array in arrays.items()}
+        if stored_shapes != shapes:
+            reason = f"the arrays must have the shapes {dict(shapes)}; got {stored_shapes}"
+            raise _damaged_result_cache_error(path, reason)
         return arrays
 
     def load_or_compute(self, *key: object, compute: Callable[[], Any]) -> Any:

@@ -164,7 +164,7 @@ class Cooccurrence(BaseCalibrator):
             and 0 <= anchor_probability < 1
         ):
             raise DataError(
-                "Saved rates must be inside (0, 1), strength in [0, 1] and anchor_probability in "
+                "Saved rates must be in (0, 1), strength in [0, 1] and anchor_probability in "
                 f"[0, 1); got rates from {rates.min()} to {rates.max()}, strength {strength} and "
                 f"anchor_probability {anchor_probability}. Calibrate again."
             )

@@ -157,9 +157,9 @@ class CrossValidated(BaseCalibrator):
             and are_selection_log_losses(state["log_losses"])
         ):
             raise DataError(
-                f"A saved calibration must contain {', '.join(names)} of a calibrator among "
-                f"{', '.join(CANDIDATES)}; got {truncate_calibrator_state(repr(state))}. "
-                "Calibrate again."
+                f"A saved calibration must contain valid values of {', '.join(names)}, where "
+                f"selected is one of {', '.join(CANDIDATES)}; got "
+                f"{truncate_calibrator_state(repr(state))}. Calibrate again."
             )
         self.calibrator_ = CANDIDATES[state["selected"]]().restore(state["state"])
         self.selected_, self.n_labels_ = state["selected"], state["n_labels"]

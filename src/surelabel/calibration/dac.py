@@ -15,6 +15,7 @@ from surelabel.calibration.fitting.input_validation import (
 )
 from surelabel.calibration.interface import LabelTexts, OrderPreservation
 from surelabel.calibration.platt import Platt
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.shapes import check_shapes
 
@@ -163,8 +164,8 @@ class Dac(BaseCalibrator):
         is_count = neighbours.is_integer() and neighbours >= 1
         if not is_count or distances.min() < 0 or distances.max() > MAX_DISTANCE:
             raise DataError(
-                "Saved distances of text vectors must be in [0, 2], and neighbours a whole number "
-                f"of at least 1; got distances from {distances.min()} to {distances.max()} and "
+                "Saved distances of text vectors must be in [0, 2], and neighbours must be a whole "
+                f"number >= 1; got distances from {distances.min()} to {distances.max()} and "
                 f"{neighbours:g} neighbours. Calibrate again."
             )
         self.neighbours = int(neighbours)
@@ -192,8 +193,9 @@ def _unit_text_vectors(texts: Array) -> Array:
     is_valid = np.isfinite(lengths) & (lengths > 0)
     if not is_valid.all():
         raise InputError(
-            f"Text vectors must be finite and not zero; got {(~is_valid).sum()} invalid vectors. "
-            "Check the text encoder and the learned prompts."
+            "Text vectors must be finite and nonzero; got "
+            f"{format_count((~is_valid).sum(), 'invalid vector')}. Check the text encoder and the "
+            "learned prompts."
         )
     unit_vectors: Array = texts / lengths
     return unit_vectors

@@ -102,7 +102,7 @@ class EnsembleTemperature(BaseCalibrator):
         is_mixture = weights.shape == (3,) and weights.min() >= 0 and abs(weights.sum() - 1) < 1e-6
         if not is_mixture or not 0 < prior < 1:
             raise DataError(
-                f"A saved mixture must have three weights >= 0 that sum to 1 and a prior inside "
+                f"A saved mixture must have three weights >= 0 that sum to 1, and a prior in "
                 f"(0, 1); got {weights.tolist()} and {prior}. Calibrate again."
             )
         temperature = Temperature().restore({"temperature": state["temperature"]})

@@ -17,8 +17,8 @@ from surelabel.calibration.fitting.input_validation import (
     validate_calibration_data,
     validate_calibrator_state,
 )
-from surelabel.calibration.fitting.label_lines import (
-    fit_label_lines,
+from surelabel.calibration.fitting.label_slopes import (
+    fit_label_slopes,
     label_line_derivatives,
     rows_of_labels,
 )
@@ -196,7 +196,7 @@ def _fit_lines_and_prior(z: Array, y: Array, known: Flags) -> tuple[Array, Array
     mean, covariance = SHARED_LINE, START_COVARIANCE
     for _ in range(MAX_ROUNDS):
         precision = np.linalg.inv(covariance)
-        lines = fit_label_lines(z, y, known, start=lines, mean=mean, precision=precision)
+        lines = fit_label_slopes(z, y, known, start=lines, mean=mean, precision=precision)
         gradient, hessian = label_line_derivatives(z, y, known, lines)
         earlier = mean, covariance
         mean, covariance = _prior_of_lines(lines, gradient, hessian, mean, covariance)
@@ -206,7 +206,7 @@ def _fit_lines_and_prior(z: Array, y: Array, known: Flags) -> tuple[Array, Array
         ):
             break
     precision = np.linalg.inv(covariance)
-    lines = fit_label_lines(z, y, known, start=lines, mean=mean, precision=precision)
+    lines = fit_label_slopes(z, y, known, start=lines, mean=mean, precision=precision)
     return lines, mean, covariance
 
 

@@ -16,7 +16,7 @@ from surelabel.calibration.fitting.input_validation import (
     validate_calibration_data,
     validate_calibrator_state,
 )
-from surelabel.calibration.fitting.label_lines import fit_label_lines, rows_of_labels
+from surelabel.calibration.fitting.label_slopes import fit_label_slopes, rows_of_labels
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.platt import Platt
 from surelabel.errors import DataError
@@ -97,7 +97,7 @@ class Vector(BaseCalibrator):
         positives = np.ascontiguousarray(y.T).sum(axis=1)
         fittable = (positives > 0) & (positives < known.sum(axis=0))
         z = rows_of_labels(self.shared_.logits(x), fittable)
-        lines[fittable] = fit_label_lines(
+        lines[fittable] = fit_label_slopes(
             z,
             rows_of_labels(y, fittable),
             rows_of_labels(known, fittable),

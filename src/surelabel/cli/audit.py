@@ -23,6 +23,7 @@ from surelabel.cli.method_selection import (
 )
 from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
 from surelabel.cli.score_inputs import (
+    extra_labels_message,
     load_training_scores,
     model_of_dataset,
     score_kind_option,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 MAX_LABELS = 10  # labels of the table on the terminal
 MAX_ERRORS = 10  # suspected errors of each kind on the terminal
 NOT_WRITTEN = (
-    "No report was written. Add --out FOLDER to write a page with the images, and a file for "
-    "corrections of the targets."
+    "No report was written. Add --out FOLDER to write an HTML page with the images, and the file "
+    "corrections.csv."
 )
 
 
@@ -51,7 +52,7 @@ NOT_WRITTEN = (
     "--out",
     callback=validate_terminal_output_folder,
     metavar="FOLDER",
-    help="New folder for the report, which contains a page with images and the file "
+    help="New folder for the report, which contains an HTML page with images and the file "
     "corrections.csv to fill in.",
 )
 @click.option(
@@ -62,11 +63,15 @@ NOT_WRITTEN = (
 )
 @click.option(
     "--method",
-    help="Method to fit. Without a method, the method with the lowest cross-validated log loss is "
+    help="Method to fit. By default, the method with the lowest cross-validated log loss is "
     "selected.",
 )
 @click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the run."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a setting of the run, such as epochs=5.",
 )
 @click.option(
     "--folds",
@@ -113,7 +118,7 @@ def audit(
     sources = [dataset, *([score_labels] if score_labels else [])]
     scores = load_training_scores(terminal, sources, score_kind, images_root, table_options)
     if scores is None and score_labels is not None:
-        raise click.UsageError(f"Got unexpected extra argument ({score_labels})")
+        raise click.UsageError(extra_labels_message(score_labels))
     data = scores or load_dataset_from_input_options(dataset, images_root, table_options)
     labels = parse_labels_input_option(names)
     terminal.print_import_status()

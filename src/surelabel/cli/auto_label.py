@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from surelabel.recognizer import AutoLabelCount, AutoLabels
 
 MAX_LABELS = 20  # labels of the table on the terminal
-NOT_WRITTEN = "The targets were not written; add --out FILE.csv."
+NOT_WRITTEN = "No file was written. Add --out FILE.csv to write the accepted targets."
 
 
 @click.command("auto-label")
@@ -37,8 +37,8 @@ NOT_WRITTEN = "The targets were not written; add --out FILE.csv."
 @guarantee_calibration_options(
     required=True,
     default_max_wrong=0.05,
-    help_text="Maximum expected share of wrong targets among the accepted targets, for each "
-    "label and each predicted target.",
+    help_text="Maximum expected share of wrong targets among the accepted targets. The bound "
+    "applies to each label, separately for predicted positives and predicted negatives.",
 )
 @click.option(
     "--pooled",
@@ -49,8 +49,8 @@ NOT_WRITTEN = "The targets were not written; add --out FILE.csv."
     "--out",
     callback=validate_terminal_output_path,
     metavar="FILE.csv",
-    help="New file for the accepted targets. The cells of the other targets, which a person has "
-    "to decide, are empty.",
+    help="New file for the accepted targets. A person must decide the other targets, whose cells "
+    "are empty.",
 )
 @model_input_option
 @labels_input_option
@@ -131,20 +131,25 @@ def auto_labels_as_text(result: "AutoLabels") -> str:
     if n_hidden := sum(count.images > 0 for count in result.counts) - len(shown):
         lines.append(f"{format_count(n_hidden, 'more row')}; --json prints all.")
     n_accepted, n_targets = int(result.accepted.sum()), result.targets.size
-    left_out = f", {result.left_out:,} with known targets left out" if result.left_out else ""
     lines += [
-        f"{n_accepted:,} of {format_count(n_targets, 'target')} are accepted, "
-        f"{n_targets - n_accepted:,} remain for a person to decide "
-        f"({format_count(len(result), result.noun)}{left_out}; "
+        f"{n_accepted:,} of {format_count(n_targets, 'target')} are accepted, and a person must "
+        f"decide {format_count(n_targets - n_accepted, 'other target')} "
+        f"({format_count(len(result), result.noun)}, "
         f"{format_count(result.calibration_images, f'calibration {result.noun}')}).",
-        result.guarantee,
     ]
+    if result.left_out:
+        lines.append(
+            f"{result.noun.capitalize()}s not labelled, because they are used for fitting or "
+            f"calibration: {result.left_out:,}."
+        )
+    lines.append(result.guarantee)
     few = [count for count in result.counts if count.images and count.more_images_needed]
     if few:
         lines.append(
-            f"No target can be accepted for {format_count(len(few), 'label')} with too few "
-            f"calibration {result.noun}s, such as {few[0].label} ({_predicted(few[0])}): at least "
-            f"{few[0].more_images_needed} more with this predicted target are needed."
+            f"No target is accepted in {format_count(len(few), 'row')} of the table, because there "
+            f"are too few calibration {result.noun}s. For example, {few[0].label} "
+            f"({_predicted(few[0])}) needs at least {few[0].more_images_needed:,} more "
+            f"calibration {result.noun}s with this prediction."
         )
     return "\n".join(lines)
 

@@ -22,7 +22,7 @@ encoder_option = click.option(
     "encoders",
     multiple=True,
     metavar="NAME",
-    help="Encoder of the generated scenes; may be repeated. [tiny-vit and tiny-rn]",
+    help="Encoder for the generated scenes. The option may be repeated. [tiny-vit and tiny-rn]",
 )
 
 
@@ -38,7 +38,7 @@ def comparison_command(
         quick: Reduced data or settings of ``--quick``, such as ``few images``.
     """
     quick_option = click.option(
-        "--quick", is_flag=True, help=f"Finish in a few minutes, with {quick}."
+        "--quick", is_flag=True, help=f"Run a small comparison in a few minutes, with {quick}."
     )
     out_option = click.option(
         "--out",
@@ -102,7 +102,7 @@ def _encoders_of_comparison(encoders: tuple[str, ...], quick: bool) -> tuple[str
         multiple=True,
         metavar="FILE.npz",
         help="File of feature vectors with the arrays features, targets, names and part (train, "
-        "validation or test); may be repeated.",
+        "validation or test). The option may be repeated.",
     ),
     quick="bundled images, two seeds and few settings",
 )
@@ -195,7 +195,7 @@ def bench_open_vocabulary_command(terminal: Terminal, quick: bool, domain: str, 
     run_comparison(terminal, OPEN_VOCABULARY, [scenes], plan, out)
 
 
-@comparison_command("prompts", encoder_option, quick="few images, two seeds, tuners and shots")
+@comparison_command("prompts", encoder_option, quick="two seeds, and few images, tuners and shots")
 def bench_prompts_command(
     terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
 ) -> None:
@@ -222,7 +222,7 @@ def bench_prompts_command(
     run_comparison(terminal, PROMPTS, datasets, plan, out, task="Fitting")
 
 
-@comparison_command("similarity", encoder_option, quick="few images, two seeds and few rows")
+@comparison_command("similarity", encoder_option, quick="few images, two seeds and few settings")
 def bench_similarity_command(
     terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
 ) -> None:
@@ -247,8 +247,9 @@ def bench_similarity_command(
     ]
     plan = similarity_plan_with_epochs(datasets, plan, ResultCache(f"{out}/cache"))
     terminal.print_status(
-        f"{sum(map(plan.n_seeds, plan.fitted_settings()))} fits on captions per encoder, "
-        f"{plan.epochs} epochs each. To resume an interrupted comparison, run the command again."
+        f"For each encoder, {sum(map(plan.n_seeds, plan.fitted_settings()))} models are fitted on "
+        f"captions, with {plan.epochs} epochs each. To resume an interrupted comparison, run the "
+        "same command again."
     )
     run_comparison(terminal, SIMILARITY, datasets, plan, out, task="Fitting")
 
@@ -275,7 +276,7 @@ def bench_supervised_command(
         for name in _encoders_of_comparison(encoders, quick)
     ]
     terminal.print_status(
-        f"{plan.n_fits} recognizers per encoder. To resume an interrupted comparison, run the "
-        "command again."
+        f"For each encoder, {plan.n_fits} recognizers are fitted. To resume an interrupted "
+        "comparison, run the same command again."
     )
     run_comparison(terminal, SUPERVISED, datasets, plan, out, task="Fitting")

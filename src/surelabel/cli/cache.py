@@ -6,6 +6,7 @@ import click
 
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
+from surelabel.counts import format_count
 
 
 @click.command()
@@ -27,8 +28,9 @@ def cache(terminal: Terminal, clear: bool) -> None:
         for name, size in cache_status.per_fingerprint.items()
     ]
     lines = [
-        f"{cache_status.folder} contains {cache_status.entries} cached images and texts; the size "
-        f"is {format_megabytes_for_cache_command(cache_status.bytes)} of at most "
+        f"{cache_status.folder} contains {format_count(cache_status.entries, 'feature array')} of "
+        "images and texts and uses "
+        f"{format_megabytes_for_cache_command(cache_status.bytes)} of at most "
         f"{format_megabytes_for_cache_command(cache_status.limit_bytes)}.",
         *([format_terminal_table(["encoder", "entries", "size"], rows)] if rows else []),
     ]

@@ -42,7 +42,7 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
 from surelabel.cli.unlabelled_calibration import calibrate_without_labels
 from surelabel.counts import format_count
-from surelabel.recognizer_folders import check_saved_recognizer_folder
+from surelabel.recognizer_folder_checks import check_saved_recognizer_folder
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, LabelCoverage
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from surelabel.recognizer.calibration_record import CalibrationRecord
 
 MAX_SHIFTS = 10  # number of printed labels, those with the largest change
-NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
+NOT_SAVED = "The recognizer was not saved. Add --out FOLDER to save the recognizer."
 
 
 @click.command()
@@ -216,8 +216,8 @@ def adapt_to_shift_in_calibrate_command(
     largest_shifts = sorted(shifts.items(), key=lambda pair: -abs(pair[1]))[:MAX_SHIFTS]
     rows = [[name, f"{shift:+.2f}"] for name, shift in largest_shifts]
     text = [
-        f"The calibration was adapted to {format_count(len(paths), 'image')}, assuming that only "
-        "the label frequencies changed.",
+        f"The calibration was adapted to {format_count(len(paths), 'image')}. The adaptation "
+        "assumes that only the label frequencies changed.",
         format_terminal_table(["label", "change of the log-odds"], rows),
     ]
     return {"shift": shifts}, "\n".join(text)
@@ -256,7 +256,7 @@ def print_calibrate_command_result(
         format_terminal_table(["label", "positives"], list(coverage.positives.items())),
         "",
         format_metric_table({"before": before, "after": after}, CALIBRATION_METRICS),
-        f"Evaluated on {evaluated_on}.",
+        f"The metrics were computed on {evaluated_on}.",
         calibration_as_text(calibration),
         f"Labels with the fewest positives: {', '.join(coverage.rarest_labels)}. Annotate more "
         "images with these labels.",

@@ -11,7 +11,11 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
 @click.command()
 @click.argument("run", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the run."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a setting of the run, such as epochs=5.",
 )
 @with_terminal_options
 def check(terminal: Terminal, run: str | None, settings: tuple[str, ...]) -> None:

@@ -45,13 +45,13 @@ def cluster_options(function: Command) -> Command:
         click.option(
             "--cluster-workers",
             type=click.IntRange(1),
-            help="Number of processes of the cluster that encode images. [one per GPU or CPU]",
+            help="Number of cluster processes that encode images. [one per GPU or CPU]",
         ),
         click.option(
             "--cluster",
             metavar="local|auto|HOST:PORT",
-            help="Run on a Ray cluster: a new cluster on this machine (local), the cluster of "
-            "the environment (auto), or the cluster at an address.",
+            help="Run on a Ray cluster: local starts a cluster on this machine, auto detects a "
+            "running cluster, and HOST:PORT is the address of a cluster.",
         ),
     ):
         function = option(function)
@@ -73,8 +73,8 @@ def parse_cluster_options(values: MutableMapping[str, Any]) -> ClusterOptions | 
     if address is None:
         if workers is not None:
             raise click.UsageError(
-                f"--cluster-workers requires --cluster; got --cluster-workers {workers} alone. "
-                "Add --cluster local."
+                f"--cluster-workers requires --cluster; got only --cluster-workers {workers}. "
+                "Add --cluster, such as --cluster local."
             )
         return None
     from surelabel.cluster.ray_connection import check_ray_is_installed
@@ -109,7 +109,7 @@ def write_cluster_tags(
 
     if not isinstance(source, list):
         raise click.UsageError(
-            "--cluster requires image files; got vectors or scores. Leave out --cluster."
+            "--cluster requires image files; got vectors or scores. Remove --cluster."
         )
     assert options.out is not None
     start = time.perf_counter()
@@ -135,8 +135,8 @@ def write_cluster_tags(
             "resumed": result.n_resumed,
             "encoded_again": result.n_repeated,
         },
-        f"{options.out} has predictions of {format_count(n_tagged, 'image')}; "
-        f"{len(result.failed):,} failed.",
+        f"{options.out} contains the predictions of {format_count(n_tagged, 'image')}. Tagging "
+        f"failed for {format_count(len(result.failed), 'image')}.",
     )
 
 
@@ -189,15 +189,18 @@ def print_cluster_summary(terminal: Terminal, result: "ClusterTagging", seconds:
     """
     n_new = result.n_images - result.n_resumed
     text = (
-        f"{format_count(result.n_images, 'image')} in {seconds:.1f} s with "
-        f"{format_count(result.workers, 'worker')}, {n_new / seconds:.0f} per second: decoding "
-        f"{result.decode_seconds:.1f} s, encoder {result.model_seconds:.1f} s"
+        f"Predicted {format_count(result.n_images, 'image')} in {seconds:.1f} s with "
+        f"{format_count(result.workers, 'worker')} ({n_new / seconds:.0f} per second). Summed over "
+        f"the workers, decoding took {result.decode_seconds:.1f} s and the encoder "
+        f"{result.model_seconds:.1f} s."
     )
     if result.n_resumed:
-        text += f"; {result.n_resumed:,} predicted before an interruption"
+        resumed = format_count(result.n_resumed, "image was", "images were")
+        text += f" {resumed} predicted before an interruption."
     if result.n_resumed or result.n_repeated:
-        text += f"; at most {result.n_repeated:,} encoded again"
-    terminal.print_status(f"{text}.")
+        repeated = format_count(result.n_repeated, "image was", "images were")
+        text += f" At most {repeated} encoded again."
+    terminal.print_status(text)
 
 
 def _check_other_options(values: Mapping[str, Any]) -> None:
@@ -213,8 +216,8 @@ def _check_other_options(values: Mapping[str, Any]) -> None:
     ]
     if given:
         raise click.UsageError(
-            f"--cluster writes the scores of all labels to a folder; got {', '.join(given)} too. "
-            "Leave out this option."
+            "--cluster writes the scores of all labels to a folder, so it cannot be combined with "
+            f"other outputs and selections; got {', '.join(given)} too. Remove {', '.join(given)}."
         )
 
 
@@ -225,8 +228,8 @@ def _check_cluster_folder(out: str | None) -> None:
         UsageError: If it is missing, or is a file.
     """
     if not out:
-        raise click.UsageError("--cluster requires --out FOLDER; got none. Add --out FOLDER.")
+        raise click.UsageError("--cluster requires --out FOLDER; got no --out. Add --out FOLDER.")
     if out.lower().endswith(FILE_SUFFIXES) or os.path.isfile(out):
         raise click.UsageError(
-            f"--out must be a folder with --cluster; got the file {out}. Give a folder."
+            f"With --cluster, --out must be a folder; got the file {out}. Give a folder."
         )

@@ -14,6 +14,7 @@ from surelabel.cli.score_inputs import score_kind_option, score_labels_argument
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Comparison
@@ -38,7 +39,7 @@ MAX_LABELS = 10  # labels of the table on the terminal
     "--resamples",
     type=click.IntRange(2),
     metavar="N",
-    help="Number of bootstrap resamples. [1000, and fewer for large datasets]",
+    help="Number of bootstrap resamples. [1000; fewer for large datasets]",
 )
 @images_root_input_option
 @label_table_options
@@ -113,13 +114,16 @@ def comparison_as_text(comparison: "Comparison") -> str:
     lines = [*comparison_sentences(comparison), format_terminal_table(header, rows)]
     n_more = len(comparison.metrics) - len(rows)
     if n_more > 0:
-        lines.append(f"{n_more} more metrics are in the results of --json and --report.")
+        lines.append(
+            f"The results of --json and --report contain {format_count(n_more, 'more metric')}."
+        )
     lines += label_difference_sentences(comparison)
     header, rows = comparison_label_rows(comparison, different_only=True)
     if rows:
         lines.append(format_terminal_table(header, rows[:MAX_LABELS]))
     if len(rows) > MAX_LABELS:
         lines.append(
-            f"{len(rows) - MAX_LABELS} more labels are in the results of --json and --report."
+            "The results of --json and --report contain "
+            f"{format_count(len(rows) - MAX_LABELS, 'more label')}."
         )
     return "\n".join(lines)

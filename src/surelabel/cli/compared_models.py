@@ -21,7 +21,7 @@ from surelabel.cli.score_inputs import (
 )
 from surelabel.cli.terminal import Terminal
 from surelabel.errors import DataError
-from surelabel.recognizer_folders import score_kind_of_recognizer_folder
+from surelabel.recognizer_folder_checks import score_kind_of_recognizer_folder
 
 if TYPE_CHECKING:
     from surelabel.recognizer import LabelledInput
@@ -177,7 +177,7 @@ def _compared_model(
             if Path(model).is_dir():
                 raise
             raise DataError(
-                f"{error} For scores of another program, give scores:{model} with --as."
+                f"{error} To compare scores of another program, give scores:{model} and --as KIND."
             ) from error
         paths = paths_as_in_annotations(predictions.paths, labelled, root)
         predictions = replace(predictions, paths=paths)

@@ -48,15 +48,15 @@ def demo(terminal: Terminal, out: str) -> None:
     and takes two or three minutes.
     """
     from surelabel.data import collection
-    from surelabel.recognizer_folders import check_saved_recognizer_folder
+    from surelabel.recognizer_folder_checks import check_saved_recognizer_folder
     from surelabel.report import check_report_folder, report
 
     check_saved_recognizer_folder(Path(out) / "recognizer")
     check_report_folder(Path(out) / "report")
     test_set = collection(COLLECTION, split="test")
     terminal.print_step(
-        f"1. {COLLECTION} has {len(test_set)} test images, composed of emoji, and "
-        f"{format_count(len(test_set.names), 'label')}. {MODEL} tags the images zero-shot:"
+        f"1. The collection {COLLECTION} contains {len(test_set)} test images, composed of emoji, "
+        f"with {format_count(len(test_set.names), 'label')}. {MODEL} predicts the labels zero-shot:"
     )
     zero_shot_evaluation = evaluate_zero_shot_in_demo(terminal, test_set)
     recognizer = fit_and_calibrate_in_demo(terminal)
@@ -97,8 +97,8 @@ def fit_and_calibrate_in_demo(terminal: Terminal) -> "Recognizer":
     recognizer = Recognizer(run, train.names, device=terminal.device)
     terminal.print_step(
         f"\n3. Fit {METHOD} on {N_TRAINING_IMAGES} annotated images.\n"
-        f"4. Calibrate the recognizer on the same images, by {N_FOLDS} folds: each image is scored "
-        "by a recognizer that was fitted on other images."
+        f"4. Calibrate the recognizer on the same images, with {N_FOLDS}-fold cross-fitting: each "
+        "image is scored by a recognizer that was fitted on other images."
     )
     with terminal.progress("Fitting") as progress:
         recognizer.fit(train, folds=N_FOLDS, progress=progress)

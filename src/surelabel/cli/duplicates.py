@@ -27,21 +27,22 @@ EQUAL_CONTENT = "equal content"
 @click.option(
     "--min-cosine",
     type=OperatingPointRange(0, 1, min_open=True),
-    help="Minimum cosine of the vectors of two near-duplicates. [limit of --false-positive-rate]",
+    help="Minimum cosine of the vectors of two near-duplicates. [minimum for "
+    "--false-positive-rate]",
 )
 @click.option(
     "--false-positive-rate",
     type=SHARE,
-    help="Use the minimum cosine that was measured for this rate, for tiny-vit and tiny-rn on "
-    "generated scenes. The rate is the share of pairs of different images that are "
-    "reported. [1e-6]",
+    help="Share of pairs of different images that are reported as near-duplicates. This rate sets "
+    "the minimum cosine, as measured for tiny-vit and tiny-rn on generated scenes. [1e-6]",
 )
 @click.option(
     "--max-pairs",
     type=click.IntRange(1),
     default=1_000_000,
     show_default=True,
-    help="Maximum number of near-duplicate pairs. A larger number is an error.",
+    help="Maximum number of near-duplicate pairs. A search that finds more pairs stops with an "
+    "error.",
 )
 @max_image_memory_input_option
 @gallery_options
@@ -68,8 +69,8 @@ def duplicates(
     check_open_gallery_option(gallery, open_gallery=open_gallery)
     if min_cosine is not None and false_positive_rate is not None:
         raise click.UsageError(
-            "--false-positive-rate selects the cosine; give either --min-cosine or "
-            "--false-positive-rate."
+            "Expected either --min-cosine or --false-positive-rate; got both. Remove one of these "
+            "options."
         )
 
     from surelabel.retrieval import Index
@@ -102,20 +103,20 @@ def describe_duplicate_search(result: "DuplicateSearch") -> list[str]:
     n_grouped = sum(len(group.paths) for group in result.groups)
     n_copies = sum(len(paths) - 1 for group in result.groups for paths in group.exact)
     sentences = [
-        f"{format_count(len(result.groups), 'group')} with {n_grouped:,} of "
+        f"Found {format_count(len(result.groups), 'group')} with {n_grouped:,} of "
         f"{format_count(result.n_images, 'image')}; "
         f"{format_count(n_copies, 'image repeats', 'images repeat')} the content of another file.",
         f"{result.n_reported_pairs:,} of {format_count(result.n_compared_pairs, 'pair')} with "
-        f"different content have a cosine of at least {result.min_cosine:g}: a share of "
-        f"{result.share_of_pairs:.1e}.",
+        f"different content have a cosine of at least {result.min_cosine:g} (share "
+        f"{result.share_of_pairs:.1e}).",
         describe_duplicate_limit(result),
         "In this index, the false-positive rate is at most the share of reported pairs, if "
-        "near-duplicates are found more often than other pairs.",
+        "near-duplicates are reported more often than pairs of different images.",
     ]
     if result.n_reported_pairs > result.n_compared_images:
         sentences.append(
-            "There are more pairs than images, so the limit may be too low for these images. "
-            "Compare some pairs, or give a higher --min-cosine."
+            "There are more reported pairs than images, so the minimum cosine may be too low for "
+            "this index. Look at some pairs, or give a higher --min-cosine."
         )
     if result.n_zero_vectors:
         sentences.append(
@@ -133,19 +134,19 @@ def describe_duplicate_limit(result: "DuplicateSearch") -> str:
     """
     limit = result.limit
     if result.encoder is None:
-        return "The false-positive rate is not measured for this encoder."
+        return "The false-positive rate was not measured for this encoder."
     if limit is None:
         return (
-            f"The false-positive rate of {result.encoder} is not measured for limits as low as "
-            f"{result.min_cosine:g}."
+            f"The false-positive rate of {result.encoder} was not measured for a minimum cosine as "
+            f"low as {result.min_cosine:g}."
         )
     at_most = "" if limit.min_cosine == result.min_cosine else "at most "
     return (
         f"False-positive rate: {at_most}{limit.false_positive_rate:.1e} (95 % interval "
         f"{limit.low:.1e} to {limit.high:.1e}). With {result.encoder}, {limit.n_reported:,} of "
-        f"{limit.n_pairs:,} pairs of different generated scenes reach a cosine of "
-        f"{limit.min_cosine:g}. "
-        "Other kinds of images can have a rate that is thousands of times higher."
+        f"{limit.n_pairs:,} pairs of different generated scenes have a cosine of "
+        f"at least {limit.min_cosine:g}. "
+        "For other kinds of images, the rate can be thousands of times higher."
     )
 
 

@@ -50,7 +50,7 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import join_lines_for_terminal
 from surelabel.cli.unlabelled_calibration import NOT_VERIFIED
 from surelabel.counts import format_count
-from surelabel.recognizer_folders import check_saved_recognizer_folder
+from surelabel.recognizer_folder_checks import check_saved_recognizer_folder
 
 if TYPE_CHECKING:
     from surelabel.cli.input_options import TrainingData
@@ -81,7 +81,11 @@ if TYPE_CHECKING:
     help="File with the settings of the run; missing settings have default values.",
 )
 @click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the run."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a setting of the run, such as epochs=5.",
 )
 @click.option(
     "--model",
@@ -90,7 +94,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--method",
-    help="Method to fit; short for --set method.name=METHOD. Without a method, the method with the "
+    help="Method to fit; short for --set method.name=METHOD. By default, the method with the "
     "lowest cross-validated log loss is selected.",
 )
 @click.option("--loss", help="Training loss; short for --set loss.name=LOSS.")
@@ -99,8 +103,8 @@ if TYPE_CHECKING:
     "--folds",
     type=click.IntRange(2),
     metavar="K",
-    help="Also calibrate on DATASET, with K-fold cross-fitting. Without a method, the default "
-    "is 5 folds.",
+    help="Also calibrate on DATASET, with K-fold cross-fitting. [5 if no method is given; "
+    "otherwise no calibration]",
 )
 @method_selection_options
 @score_kind_option
@@ -199,8 +203,8 @@ def fit(
     resolved_run = load_run(run, overrides)
     if devices is not None and method is None:
         raise click.UsageError(
-            "--devices needs --method, because several methods are compared "
-            "without a method. Add --method."
+            "--devices requires --method, because several methods are compared by default. Add "
+            "--method METHOD."
         )
     scores = load_training_scores(terminal, dataset, score_kind, images_root, table_options)
     training_data = scores or load_training_data_from_input_options(

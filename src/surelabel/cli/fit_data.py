@@ -35,8 +35,8 @@ def add_caption_noise_in_fit_command(
     if not isinstance(training_data, Pairs | PairFeatures):
         count = format_count(len(training_data), noun_of_fit_data(training_data))
         raise InputError(
-            "--caption-noise requires images with captions and a method of pairs, such as "
-            f"variational; got {count}. Remove --caption-noise."
+            "--caption-noise requires images with captions and a method for captioned images, "
+            f"such as variational; got {count}. Remove --caption-noise."
         )
     terminal.print_status(
         f"{int(ratio * len(training_data))} of {format_count(len(training_data), 'caption')} are "
@@ -115,8 +115,8 @@ def sample_shots_in_fit_command(
     if not len(rows):
         count = format_count(len(labelled), noun_of_fit_data(training_data))
         raise InputError(
-            f"--shots requires images with a positive label; none of {count} has one. Check the "
-            "annotations and --labels."
+            f"--shots requires images with a positive label; got {count} without positive labels. "
+            "Check the annotations and --labels."
         )
     for sentence in describe_shots(label_names, targets, known, rows, shots):
         terminal.print_status(sentence)
@@ -169,8 +169,8 @@ def labels_of_fit_data(method: str | None, training_data: "TrainingData") -> lis
     labels = [] if isinstance(training_data, Images) else list(training_data.names)
     if not labels:
         raise InputError(
-            f"{method or SELECTION} requires labels, but unlabelled images have none. Give labels "
-            'with --labels: as text ("dog, bicycle"), as a file with one label per line, or - for '
+            f"{method or SELECTION} requires labels; got images without labels. Add --labels with "
+            'a text ("dog, bicycle"), with a file that contains one label per line, or with - for '
             "standard input."
         )
     return labels

@@ -38,7 +38,9 @@ def validate_gallery_path(
         DataError: If the path cannot be written.
     """
     if path is not None and not path.lower().endswith((".html", ".htm")):
-        raise click.UsageError(f"--gallery needs a file name that ends in .html; got {path}.")
+        raise click.UsageError(
+            f"--gallery requires a file name that ends in .html; got {path}. Change the file name."
+        )
     return validate_terminal_output_path(context, option, path)
 
 
@@ -49,7 +51,9 @@ def check_open_gallery_option(gallery: str | None, *, open_gallery: bool) -> Non
         UsageError: If ``--open`` is given without ``--gallery``.
     """
     if open_gallery and gallery is None:
-        raise click.UsageError("--open shows the page of --gallery; add --gallery FILE.html.")
+        raise click.UsageError(
+            "--open requires --gallery; got only --open. Add --gallery FILE.html."
+        )
 
 
 def write_gallery(

@@ -20,7 +20,7 @@ def check_options_are_not_given(names: Collection[str], reason: str) -> None:
 
     Args:
         names: Names of the parameters of the command.
-        reason: Why the options cannot be given, as the end of a sentence about one option.
+        reason: Why the options cannot be given, as the end of a sentence about one or more options.
 
     Raises:
         UsageError: If one of the options is given.
@@ -31,4 +31,5 @@ def check_options_are_not_given(names: Collection[str], reason: str) -> None:
         for parameter in parameters
         if parameter.name in names and is_option_given(parameter.name)
     ]:
-        raise click.UsageError(f"{', '.join(given)} {reason} Leave out this option.")
+        options = ", ".join(given)
+        raise click.UsageError(f"{options} {reason} Remove {options}.")

@@ -11,7 +11,7 @@ from surelabel.cli.operating_point_options import SHARE
 from surelabel.cli.score_inputs import join_score_labels, read_score_input
 from surelabel.cli.terminal import Command, Terminal
 from surelabel.errors import InputError
-from surelabel.recognizer_folders import score_kind_of_recognizer_folder
+from surelabel.recognizer_folder_checks import score_kind_of_recognizer_folder
 
 if TYPE_CHECKING:
     from surelabel.recognizer import LabelledInput
@@ -40,13 +40,14 @@ def guarantee_calibration_options(
             required=required,
             callback=validate_terminal_input_paths,
             metavar="DATASET",
-            help="Annotated random sample of the same collection. The recognizer must not be "
+            help="Annotated random sample of the image collection. The recognizer must not be "
             "fitted or calibrated on this sample.",
         ),
         click.option(
             "--calibration-scores",
             metavar="scores:FILE",
-            help="Scores of the images of --calibration, for a recognizer of scores.",
+            help="Scores of the images of --calibration, for a recognizer that was calibrated or "
+            "fitted on scores.",
         ),
     )
 
@@ -85,7 +86,7 @@ def load_guarantee_calibration(
         return join_score_labels(terminal, file, scores, dataset, images_root, table_options)
     if score_kind_of_recognizer_folder(model) is not None:
         raise InputError(
-            f"{model} needs scores of the calibration images; got {dataset} without scores. Add "
+            f"{model} requires scores of the calibration images; got {dataset} without scores. Add "
             "--calibration-scores scores:FILE."
         )
     return load_dataset_from_input_options(dataset, images_root, table_options)

@@ -32,9 +32,8 @@ def heat_maps_option(function: Command) -> Command:
         callback=validate_terminal_output_directory,
         metavar="FOLDER",
         help="For each image, write a PNG file with its labels and their heat maps. Labels "
-        f"below the threshold, by default {DEFAULT_THRESHOLD}, are named without a heat "
-        f"map. The option --top-k sets the number of labels, at most {MAX_LABELS}; the "
-        f"default is {DEFAULT_LABELS}.",
+        f"below the threshold (by default {DEFAULT_THRESHOLD}) are listed without a heat map. "
+        f"--top-k sets the number of labels (by default {DEFAULT_LABELS}, at most {MAX_LABELS}).",
     )(function)
 
 
@@ -172,8 +171,8 @@ def _check_heat_map_images_were_read(
     missing = [path for path in paths if path not in region_maps]
     if missing:
         raise DataError(
-            f"{missing[0]} was tagged, but cannot be read a second time for its heat maps. Run the "
-            "command again."
+            f"{missing[0]} was tagged, but the file cannot be read again for its heat maps. Check "
+            "the file, and run the command again."
         )
 
 

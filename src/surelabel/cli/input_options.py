@@ -70,10 +70,9 @@ def max_passes_input_option(function: Command) -> Command:
         type=click.IntRange(1),
         metavar="N",
         help="Use the method with the highest measured mAP that needs no annotated images and "
-        "at most N encoder passes for an image. A method without calibration is calibrated "
-        "on IMAGES without labels, if there are 20 or more IMAGES. The probabilities are "
-        "then not verified. [6; 1 for fewer than 100 IMAGES, which are too few for this "
-        "calibration]",
+        "at most N encoder passes for an image. With N > 1 and 20 or more IMAGES, an uncalibrated "
+        "method is calibrated without labels; its probabilities are not verified. [6; 1 for "
+        "fewer than 100 IMAGES]",
     )(function)
 
 
@@ -110,8 +109,8 @@ def images_root_input_option(function: Command) -> Command:
         "--images-root",
         type=ImagesRoot(exists=True, file_okay=False),
         metavar="FOLDER",
-        help="Root folder of relative image paths, tar archive, or URL such as s3://bucket/folder. "
-        "[folder of the annotation file]",
+        help="Root of relative image paths: a folder, a tar archive, or a URL such as "
+        "s3://bucket/folder. [folder of the annotation file]",
     )(function)
 
 
@@ -131,7 +130,8 @@ def max_image_memory_input_option(function: Command) -> Command:
         metavar="MB",
         callback=limit_image_memory,
         expose_value=False,
-        help="Maximum memory for decoding an image, in megabytes. Larger images are skipped.",
+        help="Maximum memory for decoding an image, in megabytes. Images that need more memory "
+        "are skipped.",
     )(function)
 
 
@@ -189,10 +189,9 @@ def _load_vectors_from_input_options(
     if split is None:
         return archive.all_rows
     if split not in archive.splits:
-        raise DataError(
-            f"{path} has no split {split!r}. Splits of the file: "
-            f"{', '.join(archive.splits) or 'none'}."
-        )
+        splits = ", ".join(archive.splits)
+        remedy = f"Give one of its splits: {splits}" if splits else "Give the file without a split"
+        raise DataError(f"{path} contains no split {split!r}. {remedy}.")
     return archive.splits[split]
 
 
@@ -405,7 +404,7 @@ def _load_captioned_images_from_input_options(
     captions = read_captions(source, images_root=images_root)
     labelled = label_captioned_images(captions, labels, unmentioned=0.0)
     warnings.warn(
-        "Labels that no caption of an image mentions are used as negative targets of the image.",
+        "A label that no caption of an image mentions is used as a negative target of the image.",
         UserWarning,
         stacklevel=2,
     )

@@ -41,4 +41,4 @@ def _raise_missing_input_path(source: str) -> None:
     if source in COLLECTIONS:
         splits = ", ".join(f"{source}:{split}" for split in COLLECTIONS[source])
         raise DataError(f"A collection needs a split; got {source}. Give one of {splits}.")
-    raise DataError(f"{source}: no such file or folder. Check the path.")
+    raise DataError(f"{source} does not exist. Check the path.")

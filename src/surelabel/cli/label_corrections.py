@@ -54,7 +54,7 @@ def correct_labels_of_dataset(
 
     if not isinstance(data, LabelledImages | LabelledFeatures):
         raise InputError(
-            "--corrections requires annotated images, vectors or scores; got "
+            "--corrections requires annotated images, vectors or scores; got data of type "
             f"{type(data).__name__}. Remove --corrections."
         )
     corrected = correct_labels(data, corrections)

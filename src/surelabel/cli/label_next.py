@@ -47,7 +47,8 @@ FORMATS = ("csv", "label-studio", "list")
     multiple=True,
     callback=validate_terminal_input_paths,
     metavar="IMAGES",
-    help="Folder, image file or .txt file of paths of further images; may be repeated.",
+    help="Further images to choose from: a folder, an image file or a .txt file of paths. The "
+    "option may be repeated.",
 )
 @click.option("--count", type=click.IntRange(1), required=True, help="Number of images to choose.")
 @click.option(
@@ -61,9 +62,8 @@ FORMATS = ("csv", "label-studio", "list")
 @click.option(
     "--annotated-at-random",
     is_flag=True,
-    help="State that the annotated images are a random sample of DATASET and the pool. Without "
-    "this option, images of a table without the column chosen_by are not used as random "
-    "images.",
+    help="Declare that the annotated images are a random sample of DATASET and --pool. By default, "
+    "annotated images of a table without the column chosen_by do not count as sampled at random.",
 )
 @click.option(
     "--out",
@@ -78,14 +78,14 @@ FORMATS = ("csv", "label-studio", "list")
     type=click.Choice(FORMATS),
     default="csv",
     show_default=True,
-    help="Format csv is the whole table, with empty cells to fill. Format label-studio has JSON "
-    "tasks, and format list has the paths, of the chosen images.",
+    help="csv writes the whole table, with empty cells to fill. label-studio writes JSON tasks of "
+    "the chosen images, and list writes the paths of the chosen images.",
 )
 @click.option(
     "--model",
     callback=validate_terminal_model_path,
-    help="Encoder, or folder of a saved recognizer. With a saved recognizer, the tasks of Label "
-    "Studio contain its probabilities. [tiny-vit]",
+    help="Encoder, or folder of a saved recognizer. With a saved recognizer, the Label Studio "
+    "tasks contain the predicted probabilities. [tiny-vit]",
 )
 @images_root_input_option
 @label_table_options

@@ -22,23 +22,26 @@ OPTIONS = (
         "--ignore",
         multiple=True,
         metavar="COLUMN",
-        help="Column without labels in a table, such as split or width; may be repeated.",
+        help="Column without labels in a table, such as split or width. The option may be "
+        "repeated.",
     ),
     click.option(
         "--separator",
         type=click.Choice(["comma", "semicolon", "pipe", "space"]),
-        help="Separator of the labels in one column of labels. [the one of , ; | that occurs]",
+        help="Separator of the labels in a cell that contains several labels. [comma, semicolon or "
+        "pipe, detected from the column]",
     ),
     click.option(
         "--minus-one",
         type=click.Choice(["negative", "unknown"]),
-        help="Meaning of the target -1 in a table. Without this option, a table with -1 is "
-        "refused.",
+        help="Meaning of the target -1 in a table. Without this option, a table with -1 raises "
+        "an error.",
     ),
     click.option(
         "--zero",
         type=click.Choice(["negative", "unknown"]),
-        help="Meaning of the target 0 in a table; required if -1 is negative. [negative]",
+        help="Meaning of the target 0 in a table. The option is required if -1 is negative. "
+        "[negative]",
     ),
     click.option(
         "--missing",
@@ -91,8 +94,8 @@ def check_no_label_table_options(table_options: Mapping[str, Any], source: str) 
     if table_options:
         given = ", ".join(f"--{name.replace('_', '-')}" for name in table_options)
         raise click.UsageError(
-            f"{given} can be given for tables of labels only (CSV); got {source}. Leave out this "
-            "option."
+            f"{given} can be given only for a table of labels or xmp:FOLDER; got {source}. "
+            f"Remove {given}."
         )
 
 

@@ -37,15 +37,15 @@ def method_selection_options(function: Command) -> Command:
         "--minutes",
         type=click.FloatRange(0, min_open=True),
         metavar="MINUTES",
-        help="Without a method, leave out methods whose expected time of comparison is longer. "
-        f"[{DEFAULT_MINUTES:g}]",
+        help="Maximum expected time for the comparison of a method, in minutes. Slower methods are "
+        f"not compared. The limit applies if no method is given. [{DEFAULT_MINUTES:g}]",
     )
     @click.option(
         "--max-passes",
         type=click.IntRange(1),
         metavar="N",
-        help="Without a method, leave out methods with more encoder passes for an image. "
-        f"[{DEFAULT_MAX_PASSES}]",
+        help="Maximum number of encoder passes for an image. Methods with more passes are not "
+        f"compared. The limit applies if no method is given. [{DEFAULT_MAX_PASSES}]",
     )
     @wraps(function)
     def command(
@@ -121,8 +121,8 @@ def select_in_fit_command(
 
     if not isinstance(training_data, LabelledImages | LabelledFeatures):
         raise InputError(
-            "The selection of a method requires an annotated DATASET; got "
-            f"{type(training_data).__name__}. Give annotated images, or a method."
+            "The selection of a method requires an annotated DATASET; got data of type "
+            f"{type(training_data).__name__}. Give annotated images, or add --method METHOD."
         )
     given = {"folds": folds, **vars(options)}
     limits: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

@@ -57,7 +57,9 @@ def metric_tables_as_text(evaluation: "Evaluation") -> str:
     ]
     n_more = len(evaluation.summary) - len(metrics)
     if n_more:
-        lines.append(f"{n_more} more metrics are in the results of --json and --report.")
+        lines.append(
+            f"The results of --json and --report contain {format_count(n_more, 'more metric')}."
+        )
     return "\n".join(lines)
 
 

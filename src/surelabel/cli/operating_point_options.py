@@ -21,7 +21,7 @@ class OperatingPointRange(click.FloatRange):
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         number = float(super().convert(value, param, ctx))
         if not isfinite(number):
-            self.fail(f"{number} is not a finite number.", param, ctx)
+            self.fail(f"expected a finite number; got {number}.", param, ctx)
         return number
 
 
@@ -39,23 +39,23 @@ OPTIONS = (
     click.option(
         "--precision",
         type=SHARE,
-        help="Use thresholds at which each label has at least this expected precision.",
+        help="For each label, use a threshold with at least this expected precision.",
     ),
     click.option(
         "--recall",
         type=SHARE,
-        help="Use thresholds at which each label has at least this expected recall.",
+        help="For each label, use a threshold with at least this expected recall.",
     ),
     click.option(
         "--best-f1",
         is_flag=True,
-        help="Use the threshold of each label with the highest expected F1.",
+        help="For each label, use the threshold with the highest expected F1.",
     ),
     click.option(
         "--expected-count",
         is_flag=True,
-        help="Use one threshold at which as many labels are predicted as are positive in the "
-        "calibration images.",
+        help="Use one threshold for all labels, at which the number of predicted labels equals "
+        "the number of positive labels in the calibration images.",
     ),
     click.option(
         "--cost-of-miss",
@@ -165,8 +165,8 @@ def describe_operating_point_options_result(thresholds: "Thresholds") -> str:
     if not is_known.any():
         return "The expected precision and recall are undefined for all labels."
     return (
-        f"Expected precision {100 * precision[is_known].mean():.0f} % and recall "
-        f"{100 * recall[is_known].mean():.0f} %, as means over "
+        f"The expected precision is {100 * precision[is_known].mean():.0f} % and the expected "
+        f"recall is {100 * recall[is_known].mean():.0f} %, as means over "
         f"{format_count(is_known.sum(), 'label')}."
     )
 
@@ -182,21 +182,24 @@ def describe_operating_point_options_unreached(
         limit: Maximum number of labels that are named. If None, all labels are named.
 
     Returns:
-        A sentence such as ``2 of 80 labels cannot reach the operating point and are never
-        predicted: bear, camera``. The text is empty if every label reaches the operating point. The
-        text is also empty if no label reaches a threshold that is common to all labels, for example
-        because the recognizer has no validation record.
+        A sentence such as ``2 of 80 labels are never predicted, because no threshold satisfies the
+        operating point: bear, camera``. The text is empty if every label reaches the operating
+        point. The text is also empty if no label reaches a threshold that is common to all labels,
+        for example because the recognizer has no validation record.
     """
     unreached = [name for name, flag in zip(names, thresholds.is_reached, strict=True) if not flag]
     is_never_predicted = bool((thresholds.values[~thresholds.is_reached] == 1).all())
     if not unreached or (len(unreached) == len(names) and not is_never_predicted):
         return ""
     reason = (
-        "cannot reach the operating point and are never predicted"
+        "never predicted, because no threshold satisfies the operating point"
         if is_never_predicted
-        else "have no positive or no predicted calibration image and are left out of the expected "
-        "precision and recall"
+        else "excluded from the expected precision and recall, for lack of a positive or a "
+        "predicted calibration image"
     )
     more = f" and {len(unreached) - limit} more" if limit and len(unreached) > limit else ""
     labels = ", ".join(unreached[:limit])
-    return f"{len(unreached)} of {format_count(len(names), 'label')} {reason}: {labels}{more}."
+    verb = "is" if len(unreached) == 1 else "are"
+    return (
+        f"{len(unreached)} of {format_count(len(names), 'label')} {verb} {reason}: {labels}{more}."
+    )

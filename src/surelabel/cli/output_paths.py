@@ -9,7 +9,7 @@ import click
 from surelabel.cli.option_errors import name_of_parameter
 from surelabel.errors import DataError
 from surelabel.files import check_folder_is_replaceable
-from surelabel.recognizer_folders import check_folder_is_no_encoder
+from surelabel.recognizer_folder_checks import check_folder_is_not_encoder
 
 
 def validate_terminal_output_path(
@@ -25,10 +25,12 @@ def validate_terminal_output_path(
         absolute = Path(path).absolute()
         existing = next(p for p in (absolute, *absolute.parents) if p.exists())
         if existing != absolute and not existing.is_dir():
-            raise DataError(f"{path} cannot be written: {existing} is a file; give another path.")
+            raise DataError(
+                f"{path} cannot be written: {existing} is a file, not a folder. Give another path."
+            )
         if existing.is_dir() and not os.access(existing, os.W_OK):
             raise DataError(
-                f"{path} cannot be written: there is no write permission for {existing}; give "
+                f"{path} cannot be written: there is no write permission for {existing}. Give "
                 "another path."
             )
     return path
@@ -75,7 +77,7 @@ def unused_output_path(path: str) -> str:
 
 def _check_path_is_not_empty(parameter: click.Parameter, path: str) -> None:
     if not path.strip():
-        raise DataError(f"{name_of_parameter(parameter)} must not be empty; give a path.")
+        raise DataError(f"{name_of_parameter(parameter)} must not be empty. Give a path.")
 
 
 def validate_terminal_model_path(
@@ -118,5 +120,5 @@ def validate_terminal_model_path(
             "the name of an encoder, such as tiny-vit."
         )
     if not prefix:
-        check_folder_is_no_encoder(path)
+        check_folder_is_not_encoder(path)
     return model if prefix else path

@@ -30,7 +30,7 @@ def pair_evaluation_options(function: Command) -> Command:
         type=click.Path(exists=True, dir_okay=False),
         multiple=True,
         metavar="FILE",
-        help="File of relevant images and captions: CSV with the header "
+        help="File with the relevance of captions to images: CSV with the header "
         "image_id,caption_id,relevance, or JSON of ECCV Caption or CxC. The option may be "
         "repeated for JSON files.",
     )
@@ -69,7 +69,7 @@ def check_pair_evaluation_options(**options: Any) -> None:
     if given:
         raise click.UsageError(
             f"{', '.join(given)} cannot be combined with captions, which are evaluated without "
-            "labels. Leave out this option."
+            f"labels. Remove {', '.join(given)}."
         )
 
 

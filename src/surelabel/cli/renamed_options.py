@@ -22,5 +22,5 @@ def name_renamed_options() -> Iterator[None]:
         parameters = error.ctx.command.params if error.ctx else []
         if current is None or not any(current in parameter.opts for parameter in parameters):
             raise
-        message = f"No such option: {error.option_name}; it is now {current}."
+        message = f"No such option: {error.option_name}. Use the new name {current}."
         raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from error

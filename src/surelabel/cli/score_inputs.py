@@ -13,7 +13,7 @@ from surelabel.cli.terminal import Command
 from surelabel.counts import format_count
 from surelabel.errors import DataError, InputError
 from surelabel.label_aliases import list_labels
-from surelabel.recognizer_folders import score_kind_of_recognizer_folder
+from surelabel.recognizer_folder_checks import score_kind_of_recognizer_folder
 
 if TYPE_CHECKING:
     from surelabel.cli.terminal import Terminal
@@ -30,8 +30,8 @@ def score_kind_option(function: Command) -> Command:
         "--as",
         "score_kind",
         type=click.Choice(KINDS),
-        help="Meaning of the numbers in scores:FILE. The meaning is never inferred, so this "
-        "option is required, except with a recognizer of scores.",
+        help="Kind of the scores in scores:FILE. The kind is never inferred from the numbers, so "
+        "this option is required, except for a model that was calibrated or fitted on scores.",
     )(function)
 
 
@@ -56,7 +56,7 @@ def score_table_options(function: Command) -> Command:
         "--ignore",
         multiple=True,
         metavar="COLUMN",
-        help="Column of scores:FILE without scores; may be repeated.",
+        help="Column of scores:FILE without scores. The option may be repeated.",
     )
     return image_column(ignore(function))
 
@@ -94,26 +94,29 @@ def load_dataset_or_scores(
     """
     if is_score_input(model) and is_score_input(dataset):
         raise InputError(
-            f"Scores must be given once; got {model} and {dataset}. Give {model} and the labels of "
-            "its images, or the FOLDER of a calibrated recognizer and other scores."
+            f"Only one argument can be scores:FILE; got {model} and {dataset}. Give {model} and "
+            f"the labels of its images, or a saved recognizer and {dataset}."
         )
     file = model if is_score_input(model) else dataset
     if not is_score_input(file):
         check_no_score_options(kind, labels)
         if score_kind_of_recognizer_folder(model) is not None:
             raise InputError(
-                f"{model} needs scores of images; got {dataset} without scores. Give scores:FILE "
-                f"before the labels: scores:FILE {dataset}."
+                f"{model} requires scores of images; got {dataset} without scores. Give "
+                f"scores:FILE before the labels: scores:FILE {dataset}."
             )
         return load_dataset_from_input_options(dataset, images_root, table_options)
     if is_score_input(model):
         if labels is not None:
-            raise click.UsageError(f"Got unexpected extra argument ({labels})")
+            raise click.UsageError(
+                f"{model} requires one file with labels of its images; got {dataset} and {labels}. "
+                "Remove one of these files."
+            )
         labels = dataset
     if labels is None:
         raise InputError(
-            f"{file} needs labels of its images; got none. Add a file of labels, such as "
-            "truth.csv, after the scores."
+            f"{file} requires labels of its images; got none. After {file}, add a file of labels, "
+            "such as truth.csv."
         )
     scores = read_score_input(file, model, kind, table_options)
     return join_score_labels(terminal, scores, file, labels, images_root, table_options)
@@ -146,8 +149,9 @@ def load_training_scores(
         return None
     if len(labels) != 1:
         raise InputError(
-            f"{file} needs one file with labels of its images; got {len(labels)}. Run `surelabel "
-            f"fit {file} LABELS --as KIND --out FOLDER`."
+            f"{file} requires one file with labels of its images; got "
+            f"{format_count(len(labels), 'file')}. Run `surelabel fit {file} LABELS --as KIND "
+            "--out FOLDER`."
         )
     scores = read_score_input(file, file, kind, table_options)
     return join_score_labels(terminal, scores, file, labels[0], images_root, table_options)
@@ -204,9 +208,18 @@ def check_no_score_options(kind: str | None, labels: str | None) -> None:
         UsageError: If an option or argument is given.
     """
     if kind is not None:
-        raise click.UsageError("--as applies to scores:FILE only; remove --as.")
+        raise click.UsageError("--as applies only to scores:FILE. Remove --as.")
     if labels is not None:
-        raise click.UsageError(f"Got unexpected extra argument ({labels})")
+        raise click.UsageError(extra_labels_message(labels))
+
+
+def extra_labels_message(labels: str) -> str:
+    """Return the message of a usage error for an argument LABELS without ``scores:FILE``.
+
+    Args:
+        labels: Value of the argument.
+    """
+    return f"LABELS can be given only after scores:FILE; got {labels}. Remove this argument."
 
 
 def read_score_input(
@@ -288,7 +301,7 @@ def join_score_labels(
     )
     for line in (f"{labels}: {describe_labels(labelled)[0]}", describe_labels(labelled)[1]):
         terminal.print_status(line)
-    terminal.print_status(f"{format_count(len(joined), 'image')} with scores and labels.")
+    terminal.print_status(f"Images with scores and labels: {len(joined):,}.")
     return joined
 
 
@@ -309,15 +322,14 @@ def _score_kind(source: str, model: str, kind: str | None) -> str:
     if is_score_input(model):
         if kind is None:
             raise InputError(
-                f"{source} needs --as {', --as '.join(KINDS[:-1])} or --as {KINDS[-1]}; got none. "
-                "State what its numbers are: log-odds, probabilities in [0, 1], or cosine "
-                "similarities."
+                f"{source} requires --as; got none. Add --as logits (log-odds), --as probabilities "
+                "(in [0, 1]) or --as cosines (cosine similarities)."
             )
         return kind
     saved = score_kind_of_recognizer_folder(model)
     if saved is None:
         raise InputError(
-            f"{source} needs a model that was calibrated or fitted on scores; got {model}. Run "
+            f"{source} requires a model that was calibrated or fitted on scores; got {model}. Run "
             f"`surelabel calibrate {source} LABELS --as KIND --out FOLDER` and give FOLDER as the "
             "model."
         )
@@ -349,7 +361,7 @@ def read_unlabelled_scores(
     if source is None:
         if image_column is not None or ignore:
             raise click.UsageError(
-                "--image-column and --ignore apply to scores:FILE only. Remove these options."
+                "--image-column and --ignore apply only to scores:FILE. Remove these options."
             )
         return None
     if len(sources) > 1:

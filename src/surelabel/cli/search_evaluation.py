@@ -22,7 +22,7 @@ OPTIONS = (
         multiple=True,
         metavar="QUERY",
         help='Search the images with a query such as "dog & !cat", and report the precision of '
-        f"the first {N_HITS} hits; may be repeated.",
+        f"the first {N_HITS} hits. The option may be repeated.",
     ),
     click.option(
         "--retrieval",
@@ -73,14 +73,15 @@ def check_search_evaluation_options(
     from surelabel.retrieval.query_resolution import resolve_label_query
 
     if max_literals is not None and not retrieval:
-        raise click.UsageError("--max-literals limits the queries of --retrieval; add --retrieval.")
+        raise click.UsageError(
+            "--max-literals requires --retrieval; got only --max-literals. Add --retrieval."
+        )
     for query in queries:
         resolve_label_query(parse(query), names)
     if (queries or retrieval) and not calibration:
         raise NotFitted(
-            "A search for several labels requires probabilities, but the recognizer is not "
-            "calibrated. Calibrate the recognizer on annotated images first (`surelabel "
-            "calibrate`)."
+            "--search and --retrieval require probabilities; got scores that are not calibrated. "
+            "Calibrate the recognizer on annotated images first (`surelabel calibrate`)."
         )
 
 

@@ -55,11 +55,11 @@ def check_sharded_search_options(
     """
     if max_wrong is not None and n_indexes > 1:
         raise click.UsageError(
-            f"--max-wrong compares all images of one index; got {n_indexes} indexes. Search the "
-            "indexes without --max-wrong, or index the images together."
+            f"--max-wrong requires one index; got {n_indexes} indexes. Remove --max-wrong, or "
+            "create one index of all images."
         )
     if cluster is not None and max_wrong is not None:
-        raise click.UsageError("--max-wrong runs on this machine; remove --cluster.")
+        raise click.UsageError("--max-wrong cannot be combined with --cluster. Remove --cluster.")
 
 
 @contextmanager

@@ -21,8 +21,8 @@ def shard_option(function: Command) -> Command:
         "--shard",
         callback=_parse_shard_option,
         metavar="I/N",
-        help="Tag only shard I of N, and write its predictions to the folder --out. Run N "
-        "commands, with 1/N to N/N.",
+        help="Tag only shard I of N, and write its predictions to the folder of --out. Run N "
+        "commands, with --shard 1/N to N/N.",
     )(function)
 
 
@@ -54,12 +54,12 @@ def check_shard_options(out: str | None, others: Mapping[str, Any]) -> None:
     """
     if given := [name for name, value in others.items() if value]:
         raise click.UsageError(
-            f"--shard writes a folder of predictions; got {', '.join(given)} too. Leave out this "
-            "option."
+            f"--shard writes only a folder of predictions; got {', '.join(given)} too. Remove "
+            f"{', '.join(given)}."
         )
     if not out:
-        raise click.UsageError("--shard requires --out FOLDER; got none. Add --out FOLDER.")
+        raise click.UsageError("--shard requires --out FOLDER; got no --out. Add --out FOLDER.")
     if out.lower().endswith(FILE_SUFFIXES) or os.path.isfile(out):
         raise click.UsageError(
-            f"--out must be a folder with --shard; got the file {out}. Give a folder."
+            f"With --shard, --out must be a folder; got the file {out}. Give a folder."
         )

@@ -34,13 +34,13 @@ def check_prediction_evaluation_options(dataset: str, **options: Any) -> None:
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
     if given:
         raise click.UsageError(
-            f"{', '.join(given)} applies to recognizers only; got predictions, which are "
-            "evaluated as they are. Remove this option, or give the recognizer."
+            f"{', '.join(given)} can be given only for a recognizer; got predictions as MODEL. "
+            f"Remove {', '.join(given)}, or give the recognizer."
         )
     if is_score_input(dataset):
         raise click.UsageError(
-            f"Predictions are evaluated on the labels of their images; got {dataset}. Give a file "
-            "of labels."
+            f"The evaluation of predictions requires a file of labels; got the scores {dataset}. "
+            "Give the labels of the predicted images."
         )
 
 
@@ -106,15 +106,15 @@ def describe_compared_images(compared: "AnnotatedPredictions") -> str:
     Args:
         compared: Predictions of the images that predictions and annotations share.
     """
-    parts = [f"{format_count(len(compared.predictions), 'image')} with predictions and labels"]
+    parts = [f"Evaluated: {format_count(len(compared.predictions), 'image')}"]
     if missing := compared.images_without_predictions:
         parts.append(
-            f"{format_count(len(missing), 'labelled image')} without predictions, such as "
-            f"{missing[0]}"
+            f"not evaluated: {format_count(len(missing), 'labelled image')} without predictions, "
+            f"such as {missing[0]}"
         )
     if n_others := compared.images_without_annotations:
         parts.append(
-            f"{format_count(n_others, 'predicted image')} without labels, such as "
+            f"not evaluated: {format_count(n_others, 'predicted image')} without labels, such as "
             f"{compared.first_without_annotations}"
         )
     return "; ".join(parts) + "."

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 @click.option(
     "--template",
     metavar="TEXT",
-    help='Prompt template: the key one or ensemble, or a text such as "a drawing of a {}".',
+    help='Prompt templates: "one", "ensemble", or a text with {} such as "a drawing of a {}".',
 )
 @calibrate_unlabelled_option
 @click.option(
@@ -96,8 +96,8 @@ if TYPE_CHECKING:
     "--out",
     callback=validate_terminal_output_path,
     metavar="FILE.{parquet,csv,jsonl}",
-    help="Write the scores and probabilities of all labels of all images to a file, and the "
-    "shown labels if an option selects labels. The suffix sets the format.",
+    help="Write the scores and probabilities of all labels for all images to a file. If an option "
+    "selects labels, the file also contains the shown labels. The suffix sets the format.",
 )
 @click.option(
     "--spreadsheet-safe",

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 DEFAULT_THRESHOLD, DEFAULT_TOP_K = 0.5, 5  # with and without calibrated probabilities
 MIN_AUTOMATIC_IMAGES = 20  # fewest images of a calibration that was not requested
+CALIBRATE = (
+    "To calibrate, use annotated images (`surelabel calibrate`) or, less reliably, these images "
+    "without labels (--calibrate-unlabelled)."
+)
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,8 @@ def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
         check_predictions_suffix(options.out)
     if options.spreadsheet_safe and not (options.out or "").lower().endswith(".csv"):
         raise click.UsageError(
-            f"--spreadsheet-safe needs --out FILE.csv; got {options.out or 'no file'}. Other "
-            "formats are not executed."
+            f"--spreadsheet-safe requires --out FILE.csv; got {options.out or 'no file'}. Remove "
+            "--spreadsheet-safe for other formats, which contain no formulas."
         )
     check_open_gallery_option(options.gallery, open_gallery=options.open_gallery)
     return options
@@ -150,11 +154,9 @@ def check_recognizer_of_tag_options(recognizer: "Recognizer", options: TagOption
         has_probabilities = recognizer.calibrated_on is not None or options.calibrate_unlabelled
         if not has_probabilities and not options.selects_labels:
             raise NotFitted(
-                f"--sidecar {options.sidecar} without --top-k requires probabilities; the model "
-                "is not calibrated, so its scores only rank labels. Calibrate it on these images "
-                "without labels (--calibrate-unlabelled; the result is not verified) or on "
-                "annotated images (`surelabel calibrate`). Alternatively, add --top-k K to write "
-                "the K labels with the highest scores."
+                f"--sidecar {options.sidecar} requires probabilities; the model is not calibrated. "
+                f"Add --top-k K to write the K labels with the highest scores, or calibrate the "
+                f"model. {CALIBRATE}"
             )
 
 
@@ -178,8 +180,8 @@ def calibrate_selected_method_option(
     if passes == 1:
         return options
     terminal.print_status(
-        f"Method: {recognizer.run.method.name}, at most {passes} encoder passes for an image. "
-        "--max-passes 1 encodes each image once."
+        f"The method {recognizer.run.method.name} uses at most {passes} encoder passes for an "
+        "image. Add --max-passes 1 to encode each image once."
     )
     if recognizer.calibrated_on is not None or n_images < MIN_AUTOMATIC_IMAGES:
         return options
@@ -206,8 +208,8 @@ def check_tag_options_of_vectors(options: TagOptions, source: str) -> None:
     if given := [name for name, value in of_images.items() if value]:
         inputs = source if is_score_input(source) else f"the vectors of {source}"
         raise click.UsageError(
-            f"{', '.join(given)} requires image files; got {inputs}. Leave out this "
-            "option, or give images."
+            f"{', '.join(given)} can be given only for image files; got {inputs}. Remove "
+            f"{', '.join(given)}, or give images."
         )
 
 
@@ -255,9 +257,8 @@ def selection_of_tag_options(
     is_calibrated = recognizer.calibrated_on is not None
     if threshold is not None and not is_calibrated:
         raise NotFitted(
-            "--threshold requires probabilities; the model is not calibrated. Calibrate it on "
-            "these images without labels (--calibrate-unlabelled; the result is not verified) or "
-            "on annotated images (`surelabel calibrate`), or use --top-k."
+            "--threshold requires probabilities; the model is not calibrated. Replace --threshold "
+            f"by --top-k, or calibrate the model. {CALIBRATE}"
         )
     if options.operating_point:
         threshold = thresholds_of_operating_point_options(
@@ -268,9 +269,7 @@ def selection_of_tag_options(
     if threshold is None and not is_calibrated and (terminal.as_json or options.shows_labels):
         labels = format_count(top_k or DEFAULT_TOP_K, "label")
         terminal.print_status(
-            "These scores are not calibrated and only rank labels, so the first "
-            f"{labels} are shown. Run `surelabel calibrate` to fit a "
-            "calibrator on annotated images or, less reliably, add --calibrate-unlabelled to fit "
-            "it on these images without labels."
+            f"The model is not calibrated, so the scores only rank labels: the first {labels} of "
+            f"each image are shown. {CALIBRATE}"
         )
     return TagSelection(threshold, top_k)

@@ -109,11 +109,12 @@ def print_tag_summary(terminal: Terminal, counts: TagCounts, seconds: float) -> 
         seconds: Duration of tagging in seconds.
     """
     n_new = counts.n_images - counts.n_resumed
-    resumed = f"; {counts.n_resumed:,} predicted before an interruption" if counts.n_resumed else ""
+    resumed = format_count(counts.n_resumed, f"{counts.noun} was", f"{counts.noun}s were")
+    before = f" {resumed} predicted before an interruption." if counts.n_resumed else ""
     terminal.print_status(
-        f"{format_count(counts.n_images, counts.noun)} in {seconds:.1f} s, "
-        f"{n_new / seconds:.0f} per second: decoding {counts.decode_seconds:.1f} s, encoder "
-        f"{counts.model_seconds:.1f} s; {counts.n_cached:,} cached{resumed}."
+        f"Predicted {format_count(counts.n_images, counts.noun)} in {seconds:.1f} s "
+        f"({n_new / seconds:.0f} per second; {counts.n_cached:,} cached). Decoding took "
+        f"{counts.decode_seconds:.1f} s and the encoder {counts.model_seconds:.1f} s.{before}"
     )
     print_tag_skipped_images(counts.skipped)
 
@@ -131,11 +132,11 @@ def print_no_shown_tag(terminal: Terminal, counts: TagCounts, selection: TagSele
     threshold = (
         f"the threshold {selection.threshold:g}"
         if isinstance(selection.threshold, float)
-        else "its threshold"
+        else "the thresholds of the labels"
     )
     terminal.print_status(
-        f"No label of any image reaches {threshold}, so none is shown. To show labels, give a "
-        "lower --threshold, or only --top-k K for the K most probable labels of each image."
+        f"No label is shown, because all probabilities are below {threshold}. Give a lower "
+        "--threshold, or only --top-k K to show the K most probable labels of each image."
     )
 
 

@@ -97,8 +97,8 @@ def print_prediction_folder_status(
     run, n_shards = status.run, len(status.shards)
     labels = format_count(len(run.labels), "label")
     lines = [
-        f"{folder} has {_format_image_counts(status.total)}; {labels} of recognizer "
-        f"{run.recognizer}; calibration: {run.calibration}.",
+        f"{folder} contains {_format_image_counts(status.total)}. Recognizer: {run.recognizer} "
+        f"with {labels}; calibration: {run.calibration}.",
         *(
             f"  shard {number}/{n_shards}: {_format_image_counts(counts)}"
             for number, counts in enumerate(status.shards, start=1)

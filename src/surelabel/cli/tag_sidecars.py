@@ -31,14 +31,14 @@ def sidecar_options(function: Command) -> Command:
     naming_option = click.option(
         "--sidecar-name",
         type=click.Choice(NAMINGS),
-        help="Name of the sidecar of IMG.JPG: stem is IMG.xmp, as Lightroom writes it; full is "
-        "IMG.JPG.xmp, as darktable writes it. [stem]",
+        help="File name of a sidecar. For IMG.JPG, stem means IMG.xmp (as in Lightroom), and full "
+        "means IMG.JPG.xmp (as in darktable). [stem]",
     )
     removal_option = click.option(
         "--remove",
         is_flag=True,
         help="With --sidecar, remove the keywords that surelabel has added to the sidecars of "
-        "IMAGES, and predict nothing.",
+        "IMAGES. No labels are predicted.",
     )
     return sidecar_option(naming_option(removal_option(function)))
 
@@ -62,7 +62,8 @@ def check_sidecar_options(values: Mapping[str, Any]) -> None:
     )
     if values["remove"] and given:
         raise click.UsageError(
-            f"--remove predicts nothing, so it cannot be combined with {', '.join(given)}."
+            f"--remove predicts no labels, so it cannot be combined with {', '.join(given)}. "
+            f"Remove either --remove or {', '.join(given)}."
         )
 
 
@@ -148,7 +149,7 @@ def check_no_sidecar_was_refused(changes: "SidecarChanges") -> None:
         click.echo(f"  {path}: {reason}", err=True)
     n_refused = len(changes.refused)
     raise DataError(
-        f"{n_refused} XMP sidecar{'s' * (n_refused > 1)} cannot be changed and "
-        f"{'are' if n_refused > 1 else 'is'} left as before; see above. All other sidecars are "
-        "written. Correct or move these files, and run the command again."
+        f"{format_count(n_refused, 'XMP sidecar')} could not be changed, for the reasons above. "
+        "All other sidecars were written. Correct or move the listed sidecars, and run the command "
+        "again."
     )

@@ -141,7 +141,8 @@ def with_terminal_options(function: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--quiet",
         is_flag=True,
-        help="Print only results, warnings, errors and images that cannot be read.",
+        help="Print no progress and no status lines. Results, warnings, errors and unreadable "
+        "images are still printed.",
     )
     @click.version_option(package_name="surelabel", prog_name="surelabel")
     @wraps(function)

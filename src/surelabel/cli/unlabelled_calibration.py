@@ -24,8 +24,8 @@ def calibrate_unlabelled_option(function: Command) -> Command:
     return click.option(
         "--calibrate-unlabelled",
         is_flag=True,
-        help="Calibrate a model without calibration on at most 500 of IMAGES, without labels. "
-        "Ten views of each of these images are encoded. The probabilities are not verified.",
+        help="Calibrate an uncalibrated model without labels, on at most 500 of IMAGES. Ten views "
+        "of each of these images are encoded. The probabilities are not verified.",
     )(function)
 
 
@@ -51,9 +51,9 @@ def calibrate_without_labels(
     if len(paths) < MIN_CALIBRATION_IMAGES:
         images = format_count(len(paths), "image")
         warnings.warn(
-            f"The calibration without labels is computed from {images} only, so the probabilities "
-            f"are unreliable. Give {MIN_CALIBRATION_IMAGES} or more images together, or calibrate "
-            "on annotated images.",
+            f"The calibration without labels uses only {images}, so the probabilities are "
+            f"unreliable. Give {MIN_CALIBRATION_IMAGES} or more images in one command, or "
+            "calibrate on annotated images.",
             UserWarning,
             stacklevel=2,
         )
@@ -84,8 +84,8 @@ def calibrate_uncalibrated_without_labels(
 
     if recognizer.calibration is not None:
         raise InputError(
-            "--calibrate-unlabelled requires a model without calibration; this model is already "
-            f"calibrated: {recognizer.calibrated_on}. Remove the option. To adapt the calibration "
+            "--calibrate-unlabelled requires an uncalibrated model; got a calibrated model: "
+            f"{recognizer.calibrated_on}. Remove --calibrate-unlabelled. To adapt the calibration "
             "to these images, run `surelabel calibrate MODEL IMAGES --unlabelled --out FOLDER`."
         )
     return calibrate_without_labels(terminal, recognizer, select_calibration_images(paths))
@@ -110,8 +110,8 @@ def calibrate_new_index_without_labels(
     existing = read_calibration_for_indexing(folder)
     if existing is not None:
         raise InputError(
-            f"--calibrate-unlabelled calibrates a model for a new index; {folder} contains an "
-            f"index with another calibration: {existing}. Remove the option and give the model of "
-            "the index, or choose a new folder."
+            f"--calibrate-unlabelled requires a new index; {folder} contains an index with another "
+            f"calibration: {existing}. Give a new folder, or remove --calibrate-unlabelled and "
+            "give the model of the index."
         )
     calibrate_uncalibrated_without_labels(terminal, recognizer, paths)

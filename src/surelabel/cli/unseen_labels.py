@@ -142,8 +142,8 @@ def unseen_labels_as_text(results: "UnseenClassResults | None") -> list[str]:
         f"\nClasses: {gzsl.candidates - zsl.candidates} seen, {zsl.candidates} unseen.",
         format_terminal_table(RANKING_COLUMNS, unseen_classes_ranking_table_rows(zsl, gzsl)),
         f'The column "unseen only" uses the {zsl.images} images with a positive unseen class. On '
-        f"all {format_count(all_images.images, 'image')}, the F1 at 3 is {f1}; for a perfect "
-        f"ranking it is {best_f1}.",
+        f"all {format_count(all_images.images, 'image')}, the F1 at 3 is {f1}; the F1 at 3 of a "
+        f"perfect ranking is {best_f1}.",
         "",
         format_terminal_table(SEEN_UNSEEN_COLUMNS, unseen_classes_metric_table_rows(results)),
     ]

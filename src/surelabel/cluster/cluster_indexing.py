@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surelabel.cluster.cluster_tagging import ClusterTagging, tag_on_cluster
+from surelabel.counts import format_count
 from surelabel.data import prediction_folder_blocks
 from surelabel.errors import NoReadableImage
 from surelabel.progress import Progress
@@ -68,7 +69,8 @@ def predict_for_index_on_cluster(
                 yield replace(_take_images(block, kept), skipped=skipped)
         if not n_read:
             raise NoReadableImage(
-                f"At least one image must be readable; none of {len(rows)} is. The first image is "
+                "At least one image must be readable; got "
+                f"{format_count(len(rows), 'unreadable image')}. The first error is for "
                 f"{result.failed[0].path}: {result.failed[0].reason}.",
                 result.failed,
             )

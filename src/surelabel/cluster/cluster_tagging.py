@@ -220,7 +220,7 @@ class _ClusterRun:
                         yield report
         except ray.exceptions.RayError as error:
             raise DataError(
-                f"The cluster must run until all images are predicted; got: "
+                "The cluster stopped before all images were predicted: "
                 f"{first_line_of_ray_error(error)}. Run the same command again to resume."
             ) from error
 

@@ -53,7 +53,7 @@ def check_node_reports(
     for report in reports:
         for package, expected in versions.items():
             if report[package] != expected:
-                found = report[package] or "no version"
+                found = f"{package} {report[package]}" if report[package] else f"no {package}"
                 raise ConfigError(
                     f"Each node of the cluster must have {package} {expected}; {report['host']} "
                     f"has {found}. Install the same version on all nodes."

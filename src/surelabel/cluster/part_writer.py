@@ -140,7 +140,7 @@ class PartWriter:
         if _attempt_file(self._folder).read_text() != self._attempt:
             raise DataError(
                 f"Only one process may write to {self._folder}; another process resumed the run. "
-                "Wait until it ends, or run the same command again."
+                "Wait until that process ends, or run the same command again."
             )
 
     def _report(
@@ -216,8 +216,8 @@ def _start_batch(folder: Path, name: str) -> Path:
         started.touch()
     except OSError as error:
         raise DataError(
-            f"{started} cannot be written: {error.strerror}. Delete other files, then run the "
-            "same command again."
+            f"{started} cannot be written: {error.strerror}. Check the disk space and the "
+            "permissions, then run the same command again."
         ) from error
     return started
 

@@ -75,8 +75,9 @@ def connect_to_ray(address: str, *, recognizer_bytes: int) -> Iterator[None]:
                 ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
         except Exception as error:  # the type is Exception if a process of Ray does not start
             raise ConfigError(
-                f"--cluster {address} must be a Ray cluster with the same versions of Ray and "
-                f"Python; got: {first_line_of_ray_error(error)}."
+                f"No connection to the Ray cluster of --cluster {address}: "
+                f"{first_line_of_ray_error(error)}. Use the same versions of Ray and Python on all "
+                "nodes."
             ) from error
         try:
             yield
@@ -120,7 +121,7 @@ def _ray_log_folder(address: str) -> Iterator[Path]:
         n_bytes = len(os.fsencode(folder)) + SOCKET_SUFFIX
         if n_bytes > MAX_SOCKET_PATH and address == "local":
             raise ConfigError(
-                f"Ray needs a folder for its files with a path of at most "
+                "The path of the temporary folder of Ray must have at most "
                 f"{MAX_SOCKET_PATH - SOCKET_SUFFIX} bytes; got {folder}. Set RAY_TMPDIR to a "
                 "folder with a shorter path, such as /tmp."
             )
@@ -173,7 +174,7 @@ def _check_address(address: str) -> None:
     if not colon or not port.isdigit() or "/" in address:
         raise ConfigError(
             f"--cluster must be local, auto or HOST:PORT of a Ray cluster; got {address}. The "
-            "port of a head node is 6379, unless another port was given."
+            "default port of a head node is 6379."
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
@@ -183,8 +184,8 @@ def _check_address(address: str) -> None:
         )
     except (OSError, OverflowError, subprocess.SubprocessError) as error:
         reason = getattr(error, "strerror", None)
-        answer = f"no answer: {reason}" if reason else "no answer of a cluster of this version"
+        answer = reason or "no response from a Ray cluster of the installed version"
         raise ConfigError(
-            f"--cluster {address} must be the address of a running Ray cluster; got {answer}. "
+            f"--cluster {address} must be the address of a running Ray cluster; got: {answer}. "
             "Start a cluster with `ray start --head`, or give --cluster local."
         ) from error

@@ -78,7 +78,7 @@ def open_cluster_index(
                 )
             except ray.exceptions.RayError as error:
                 raise DataError(
-                    "Each actor must hold its index until the end of the search; got: "
+                    "A search process of the cluster failed: "
                     f"{first_line_of_ray_error(error)}. Free memory, and search again."
                 ) from error
             for result in results:

@@ -107,8 +107,8 @@ class Tagger:
         if tagged.predictions is None:
             first = tagged.skipped[0]
             raise DataError(
-                f"At least one image of a batch must be predicted; got {first.path}: "
-                f"{first.reason}. Check the memory and the encoder."
+                f"No image of a batch could be predicted. The first error is for {first.path}: "
+                f"{first.reason}. Check the available memory and the encoder."
             )
         rows = np.asarray(batch["row"], dtype=np.int64)[tagged.positions]
         table = prediction_parquet_table(tagged.predictions)

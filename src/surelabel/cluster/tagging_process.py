@@ -79,7 +79,10 @@ class TaggingProcess:
         answer = self._request(settings)
         if answer is not None:
             self.close()
-            raise InputError(f"A tagging process must load the recognizer; got: {answer}.")
+            raise InputError(
+                f"A tagging process cannot load the recognizer: {answer}. Check that all nodes can "
+                "read the folders of the recognizer and the images."
+            )
 
     @property
     def pid(self) -> int:
@@ -150,7 +153,7 @@ def _load_recognizer_of_settings(settings: TaggingSettings) -> "Recognizer":
     if not Path(settings.image_folder).is_dir():
         host = os.uname().nodename
         raise InputError(
-            f"no folder {settings.image_folder} on {host}, to which image paths are relative"
+            f"the folder of relative image paths, {settings.image_folder}, does not exist on {host}"
         )
     from surelabel.recognizer import Recognizer
 

@@ -44,18 +44,18 @@ from surelabel.data.prediction_folder_reading import (
     read_prediction_folder,
     read_unpredicted_images,
 )
-from surelabel.data.prediction_folders import (
-    FailedImages,
-    write_failed_images,
-    write_prediction_part,
-)
-from surelabel.data.prediction_parts import (
+from surelabel.data.prediction_part_reading import (
     PartRows,
     find_part_rows,
     finished_prediction_rows,
     prediction_folder_paths,
     read_failed_images,
     read_prediction_part,
+)
+from surelabel.data.prediction_part_writing import (
+    FailedImages,
+    write_failed_images,
+    write_prediction_part,
 )
 from surelabel.data.prediction_runs import (
     PredictionRun,

@@ -104,9 +104,9 @@ def collection_split_settings(
         UnknownName: If the collection or the split does not exist.
     """
     if name not in table:
-        raise UnknownName(f"There is no collection {name!r}. Known: {', '.join(table)}.")
+        raise UnknownName(f"The collection must be one of {', '.join(table)}; got {name!r}.")
     if split not in table[name]:
         raise UnknownName(
-            f"{name} has no split {split!r}. Its splits are {', '.join(table[name])}."
+            f"The split of {name} must be one of {', '.join(table[name])}; got {split!r}."
         )
     return table[name][split]

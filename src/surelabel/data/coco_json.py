@@ -16,8 +16,8 @@ def read_coco_json(path: Path) -> dict[str, Any]:
     content = read_json(path, kind="a COCO file in JSON", remedy="Correct the file.")
     if not isinstance(content, dict):
         raise DataError(
-            f"{path} must be a COCO file: one JSON object; got type {type(content).__name__}. "
-            "Correct the file."
+            f"{path} must be a COCO file with one JSON object; got a value of type "
+            f"{type(content).__name__}. Correct the file."
         )
     return content
 
@@ -42,8 +42,8 @@ def coco_values_by_id(
     for entry in entries:
         if entry["id"] in values:
             raise DataError(
-                f"The ids of {kind} in {path} must be unique; got {quote_of_file(entry['id'])} "
-                "again. Remove the repeated entries, or give them new ids."
+                f"The ids of {kind} in {path} must be unique; the id {quote_of_file(entry['id'])} "
+                "is repeated. Remove the repeated entries, or change their ids."
             )
         values[entry["id"]] = str(entry[key])
     return values

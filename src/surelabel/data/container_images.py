@@ -69,10 +69,10 @@ def list_images_of_container(
         return [], Counter({PARQUET_SUFFIX: 1})
     if len(columns) != 1:
         choices = " or ".join(f"{source}/{column}" for column in columns)
-        remedy = f"Give {choices}." if columns else "Give a table whose images are bytes."
+        remedy = f"Give {choices}." if columns else "Give a table with a column of image bytes."
         raise DataError(
-            f"{source} must have one image column (bytes, or images of Hugging Face datasets); got "
-            f"{len(columns)}. {remedy}"
+            f"{source} must contain one image column (bytes, or images of Hugging Face datasets); "
+            f"got {len(columns)} image columns. {remedy}"
         )
     return _list_rows(source, columns[0]), Counter()
 
@@ -161,8 +161,7 @@ def _list_rows(table: str, column: str) -> list[str]:
     file = open_parquet_table(table)
     columns = parquet_image_columns(file.schema_arrow)
     if column not in columns:
-        raise DataError(
-            f"{table} has no image column {column!r}. "
-            f"Image columns: {', '.join(map(repr, columns)) or 'none'}."
-        )
+        quoted = ", ".join(map(repr, columns))
+        remedy = f"Choose one of {quoted}." if columns else "Give a table with image bytes."
+        raise DataError(f"{column!r} is not an image column of {table}. {remedy}")
     return [f"{table}/{column}/{row}" for row in range(file.metadata.num_rows)]

@@ -9,7 +9,7 @@ from typing import TextIO
 from surelabel.errors import DataError
 from surelabel.file_readers import check_regular_file, describe_undecodable_text
 
-SAVE_CSV_AS_UTF8 = "Save the file as UTF-8; in a spreadsheet program, as CSV UTF-8."
+SAVE_CSV_AS_UTF8 = "Save the file as UTF-8; in a spreadsheet program, select the format CSV UTF-8."
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
@@ -36,8 +36,8 @@ def open_csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[Iterator[Numb
         if isinstance(error, UnicodeDecodeError) or "NUL" in reason:
             reason, remedy = _describe_csv_encoding(path), SAVE_CSV_AS_UTF8
         raise DataError(
-            f"{path} must be a CSV file in UTF-8, separated by {DELIMITERS[delimiter]}; got: "
-            f"{reason}. {remedy}"
+            f"{path} must be a CSV file in UTF-8 with cells separated by {DELIMITERS[delimiter]}; "
+            f"got: {reason}. {remedy}"
         ) from error
 
 
@@ -61,5 +61,5 @@ def _describe_csv_encoding(path: Path) -> str:
                 start = line.index(0)
             except UnicodeDecodeError as error:
                 start = error.start
-            return f"line {number} has {describe_undecodable_text(line, start)}"
-    return "a file that was changed"
+            return f"line {number} contains {describe_undecodable_text(line, start)}"
+    return "a file that changed during reading"

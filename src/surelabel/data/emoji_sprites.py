@@ -53,8 +53,8 @@ def find_emoji_font(font: str | Path | None = None) -> Path:
     path = Path(font).expanduser() if font else SHIPPED_FONT
     if not path.is_file():
         raise MissingPart(
-            f"--font must name a colour-emoji font file; there is no file {path}. "
-            "Leave the option out to use the font in the package."
+            f"--font must be the path of a colour-emoji font file; {path} is not a file. Remove "
+            "--font to use the font of the package."
         )
     return path
 
@@ -75,9 +75,9 @@ def draw_sprites(words: Sequence[Word], font: str | Path | None = None) -> Sprit
         face = ImageFont.truetype(str(path), BITMAP_SIZE)
     except OSError as error:
         raise MissingPart(
-            f"{path} must be a font with colour bitmaps of {BITMAP_SIZE} pixels; got: {error}. "
-            "Use the bitmap version of NotoColorEmoji.ttf, or leave --font out to use the font in "
-            "the package."
+            f"{path} must be a font with colour bitmaps of {BITMAP_SIZE} pixels; got: {error}. Use "
+            "the bitmap version of NotoColorEmoji.ttf, or remove --font to use the font of the "
+            "package."
         ) from error
     missing_glyph = _draw_emoji_glyph(NO_CHARACTER, face)
     largest = torch.stack([_draw_emoji_sprite(word, face, missing_glyph) for word in words])
@@ -101,8 +101,9 @@ def _draw_emoji_sprite(
     box = canvas.getbbox()
     if box is None or canvas == missing_glyph:
         raise MissingPart(
-            f"The font must have a glyph for {word.name!r} ({word.character}); there is none. "
-            "Leave --font out to use the font in the package, or name a newer NotoColorEmoji.ttf."
+            f"The font must contain a glyph for {word.name!r} ({word.character}); the glyph is "
+            "missing. Remove --font to use the font of the package, or give a newer "
+            "NotoColorEmoji.ttf."
         )
     side = SIDES[0]
     glyph = canvas.crop(box)

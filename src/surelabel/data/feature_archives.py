@@ -76,14 +76,14 @@ def read_feature_archive(path: str | Path, *, with_labels: bool = True) -> Featu
             row_selection=_row_selection_of_arrays(arrays),
         )
     except InputError as error:
-        raise DataError(f"{path} must contain valid features and targets: {error}") from error
+        raise DataError(f"{path} contains invalid features or targets: {error}") from error
     split_names = _decode_feature_archive_strings(arrays["part"]) if "part" in arrays else None
     if split_names is None:
         return FeatureArchive(all_rows, {})
     if len(split_names) != len(all_rows) or not set(split_names) <= set(SPLITS):
         raise DataError(
-            f"part must be one of {', '.join(SPLITS)} for each of "
-            f"{format_count(len(all_rows), 'row')}; {path} has {len(split_names)} values: "
+            f"The array part of {path} must contain {format_count(len(all_rows), 'value')}, each "
+            f"one of {', '.join(SPLITS)}; got {len(split_names)} values: "
             f"{', '.join(sorted(set(split_names))[:5])}. Correct the array and save it again."
         )
     rows = {name: np.flatnonzero(np.array(split_names) == name) for name in SPLITS}
@@ -114,9 +114,9 @@ def _row_names_of_arrays(
     row_names = _decode_feature_archive_strings(arrays["paths"])
     if len(row_names) != n_rows or len(set(row_names)) != n_rows:
         raise DataError(
-            f"paths in {path} must contain a different text for each of "
-            f"{format_count(n_rows, 'row')}; got {len(set(row_names))} different texts among "
-            f"{len(row_names)}. Correct the array and save it again."
+            f"The array paths of {path} must contain {format_count(n_rows, 'distinct string')}, "
+            f"one per row; got {len(set(row_names))} distinct strings among {len(row_names)}. "
+            "Correct the array and save it again."
         )
     return row_names
 
@@ -131,7 +131,8 @@ def _row_selection_of_arrays(arrays: dict[str, npt.NDArray[Any]]) -> RowSelectio
         return None
     if missing := [key for key in SELECTION_COLUMNS if key not in arrays]:
         raise InputError(
-            f"{' and '.join(SELECTION_COLUMNS)} must be given together; {missing[0]} is missing."
+            f"The arrays {' and '.join(SELECTION_COLUMNS)} must be given together; {missing[0]} is "
+            "missing. Add this array."
         )
     chosen_by = _decode_feature_archive_strings(arrays[CHOSEN_BY_COLUMN])
     return RowSelection(chosen_by, arrays[PROBABILITY_COLUMN])
@@ -145,14 +146,14 @@ def _check_feature_archive_numbers(path: str | Path, key: str, array: npt.NDArra
     """
     if array.ndim == 2 and array.dtype.kind in "biuf":
         return
-    remedy = f"Convert it before saving: {key}.astype(float)."
+    remedy = f"Convert the array before saving: {key}.astype(float)."
     if array.dtype.kind in "biuf":
         column = "feature" if key == "features" else "label"
-        remedy = f"Give it one row per item and one column per {column}"
+        remedy = f"Save one row per item and one column per {column}"
         remedy += f": for a single {column}, {key}.reshape(-1, 1)." if array.ndim == 1 else "."
     raise DataError(
-        f"{key} in {path} must be a two-dimensional array of numbers; got shape "
-        f"{array.shape} of type {array.dtype}. {remedy}"
+        f"{key} in {path} must be a two-dimensional array of numbers; got an array of shape "
+        f"{array.shape} and type {array.dtype}. {remedy}"
     )
 
 

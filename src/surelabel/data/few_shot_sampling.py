@@ -83,24 +83,27 @@ def describe_shots(
         >>> targets, rows = [[1, 0], [1, 0], [0, 0]], np.array([0, 1])
         >>> for sentence in describe_shots(["dog", "cat"], targets, None, rows, 3):
         ...     print(sentence)
-        Sampled 2 of 3 images with 0 to 2 positive images per label; 3 were requested.
+        Sampled 2 of 3 images; each label has 0 to 2 positive images (requested: 3).
         Positive images per label: dog 2, cat 0.
-        Fewer than 3 images, of which all are used: dog 2.
-        No positive image: cat.
+        Labels with fewer than 3 positive images, all of which are used: dog 2.
+        Labels without a positive image: cat.
     """
     is_positive = _positive_shot_flags(targets, known)
     counts = is_positive[rows].sum(axis=0)
     totals = is_positive.sum(axis=0)
     by_label = [f"{name} {count}" for name, count in zip(names, counts.tolist(), strict=True)]
     sentences = [
-        f"Sampled {len(rows):,} of {len(is_positive):,} images with {counts.min()} to "
-        f"{counts.max()} positive images per label; {shots} were requested.",
+        f"Sampled {len(rows):,} of {len(is_positive):,} images; each label has {counts.min()} to "
+        f"{counts.max()} positive images (requested: {shots}).",
         f"Positive images per label: {', '.join(by_label)}.",
     ]
     if few := [by_label[column] for column in np.flatnonzero((totals > 0) & (totals < shots))]:
-        sentences.append(f"Fewer than {shots} images, of which all are used: {_quote_shots(few)}.")
+        sentences.append(
+            f"Labels with fewer than {shots} positive images, all of which are used: "
+            f"{_list_first_labels(few)}."
+        )
     if without := [names[column] for column in np.flatnonzero(totals == 0).tolist()]:
-        sentences.append(f"No positive image: {_quote_shots(without)}.")
+        sentences.append(f"Labels without a positive image: {_list_first_labels(without)}.")
     return sentences
 
 
@@ -111,6 +114,6 @@ def _positive_shot_flags(targets: npt.ArrayLike, known: npt.ArrayLike | None) ->
     return is_positive
 
 
-def _quote_shots(items: Sequence[str]) -> str:
+def _list_first_labels(items: Sequence[str]) -> str:
     rest = f" and {len(items) - QUOTED_LABELS} more" if len(items) > QUOTED_LABELS else ""
     return ", ".join(items[:QUOTED_LABELS]) + rest

@@ -95,7 +95,7 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
 def _list_images_of_source(source: str) -> tuple[list[str], Counter[str]]:
     """Return the paths of the images in a source, and the number of ignored files by suffix."""
     if not source.strip():
-        raise DataError("The path of images must not be empty; give a folder or an image file.")
+        raise DataError("An image path must not be empty. Give a folder or an image file.")
     if source == "-":
         return _expand_image_list(_parse_image_list(read_text_list_from_stdin(), Path()))
     if os.path.isdir(source):
@@ -109,7 +109,7 @@ def _list_images_of_source(source: str) -> tuple[list[str], Counter[str]]:
     if is_image_container_source(source):
         return list_images_of_container(source)
     if is_stored_image_missing(source):
-        raise DataError(f"{source}: no such file or folder. Check the path.")
+        raise DataError(f"{source} does not exist. Check the path.")
     if source.lower().endswith(".txt"):
         return _expand_image_list(_parse_image_list(read_text_list(source), Path(source).parent))
     return [source], Counter()
@@ -168,10 +168,9 @@ def describe_ignored_files(counts: Mapping[str, int]) -> str:
         links = "link to a folder is" if n_links == 1 else "links to folders are"
         sentences.append(f"{n_links} symbolic {links} not followed.")
     if n_archive_links:
-        members = "member" if n_archive_links == 1 else "members"
+        members = "member is" if n_archive_links == 1 else "members are"
         sentences.append(
-            f"{n_archive_links} {members} of archives, such as links, devices or sparse files, "
-            f"{'is' if n_archive_links == 1 else 'are'} ignored."
+            f"{n_archive_links} archive {members} ignored: links, devices or sparse files."
         )
     return " ".join(sentences)
 
@@ -191,8 +190,9 @@ def _describe_raw_duplicates(paths: Sequence[str]) -> str:
         return ""
     images = "RAW image has" if len(pairs) == 1 else "RAW images have"
     return (
-        f"{len(pairs)} {images} the name of another image, such as {' and '.join(pairs[0])}. Both "
-        "are read as separate images; to read one of them, give a .txt list of images."
+        f"{len(pairs)} {images} the same name as another image, such as {' and '.join(pairs[0])}. "
+        "Both files are read as separate images. To read only one file of each pair, give a .txt "
+        "list of images."
     )
 
 
@@ -200,7 +200,7 @@ def _warn_unreadable_folder(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):  # a folder that was deleted has no images
         warnings.warn(
             f"{error.filename} cannot be read: {error.strerror}. The images in this folder are "
-            "skipped. Correct the permissions of the folder to include them.",
+            "skipped. To read these images, correct the permissions of the folder.",
             stacklevel=1,  # os.walk is the caller
         )
 

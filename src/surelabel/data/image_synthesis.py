@@ -66,14 +66,15 @@ def synthesize_images(
     """
     if seed < 0 or pixels < 16:
         raise ConfigError(
-            f"seed must be at least 0, and pixels at least 16; got {seed} and {pixels}."
+            f"seed must be at least 0, and pixels must be at least 16; got seed {seed} and pixels "
+            f"{pixels}."
         )
     if domain not in DOMAINS:
-        raise UnknownName(f"There is no domain {domain!r}. Known: {', '.join(DOMAINS)}.")
+        raise UnknownName(f"domain must be one of {', '.join(DOMAINS)}; got {domain!r}.")
     folder, words = Path(folder), read_scene_vocabulary(vocabulary)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise DataError(
-            f"{folder} must be a new or empty folder; got a folder with other files. Choose "
+            f"{folder} must be a new or empty folder; got a file or a folder with files. Choose "
             "another folder."
         )
     labelled = label_captions(captions, [word.name for word in words])

@@ -267,7 +267,7 @@ def _value_range_of_image(image: Image.Image) -> tuple[float, float]:
     for _, band in _horizontal_bands_of_image(image):
         values = np.asarray(band)
         if not np.isfinite(values).all():
-            raise InputError("pixels must be finite; got NaN or infinity")
+            raise InputError("pixel values must be finite; got NaN or infinity")
         low, high = min(low, float(values.min())), max(high, float(values.max()))
     white = 1.0 if image.mode == "F" else 65535.0
     return (low, high) if low < 0 or high > white else (0.0, white)
@@ -275,7 +275,7 @@ def _value_range_of_image(image: Image.Image) -> tuple[float, float]:
 
 def _describe_image_decoding_error(stream: BinaryIO, error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        return "too large for the memory"
+        return "too large for the available memory"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     if stream.seek(0, os.SEEK_END) == 0:

@@ -88,8 +88,8 @@ def read_label_corrections(path: str | Path) -> list[LabelCorrection]:
     header = _header(path, delimiter)
     if missing := [name for name in _REQUIRED if name not in header]:
         raise DataError(
-            f"{path} must have the columns {', '.join(_REQUIRED)}; got no {missing[0]}. Correct "
-            "the file that `surelabel audit` wrote."
+            f"{path} must contain the columns {', '.join(_REQUIRED)}; the column {missing[0]} is "
+            "missing. Give the file that `surelabel audit` wrote, with all its columns."
         )
     with open_csv_rows(path, delimiter=delimiter) as rows:
         return _parse_corrections(path, rows, header)
@@ -111,8 +111,8 @@ def _parse_corrections(
         text = cells[corrected].strip().lower()
         if text and text not in _TARGETS:
             raise DataError(
-                f"{path}, line {line}: corrected must be 1, 0, unknown or empty; got "
-                f"{quote_of_file(cells[corrected])}. Correct that cell."
+                f"{path}, line {line}: the cell in the column corrected must be 1, 0, unknown or "
+                f"empty; got {quote_of_file(cells[corrected])}. Correct that cell."
             )
         if text:
             corrections.append(LabelCorrection(cells[image], cells[label], _TARGETS[text]))
@@ -166,8 +166,9 @@ def correct_labels(
             earlier = corrected.setdefault((row, column), correction.target)
             if not np.array_equal(earlier, correction.target, equal_nan=True):
                 raise DataError(
-                    f"{path}: {quote_of_file(correction.path)} has two different corrections of "
-                    f"{quote_of_file(correction.label)}. Remove one of these rows."
+                    f"{path}: each label of an image must have one correction; got two different "
+                    f"corrections of {quote_of_file(correction.label)} for "
+                    f"{quote_of_file(correction.path)}. Remove one of the two rows."
                 )
             targets[row, column] = correction.target
     if isinstance(labelled, LabelledScores):

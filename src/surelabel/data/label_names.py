@@ -20,7 +20,7 @@ LIST_SUFFIXES = (".txt", ".csv", ".tsv", ".lst", ".list", ".names")  # of files 
 
 _LABEL_FILE_REMEDY = (
     "Give a file with one label per line, - for standard input, or the labels themselves: "
-    '"dog, bicycle". Write a single label that contains / into a file.'
+    '"dog, bicycle". If a single label contains /, write the label into a file.'
 )
 _LABEL = re.compile(  # one label of a string, after a comma or line break
     r'(?:\A|[,\n])(?:[^\S\n]*"((?:[^"\n]|"")+)"[^\S\n]*(?=[,\n]|\Z)|([^,\n]*))'
@@ -96,8 +96,8 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
         aliases[name] = spellings
     if not aliases:
         raise InputError(
-            'Expected labels; got none. Give labels as "dog, bicycle" or as a file with one label '
-            "per line."
+            'Expected at least one label; got none. Give labels as "dog, bicycle" or as a file '
+            "with one label per line."
         )
     return list(aliases), aliases
 
@@ -121,11 +121,11 @@ def _is_label_file_path(text: str) -> bool:
 def _check_label_name(name: str, line: int) -> None:
     problem = ""
     if not name:
-        problem = "is empty before or after a |"
+        problem = "is empty, because a spelling before or after | is missing"
     elif len(name) > NAME_LIMIT:
-        problem = f"has {len(name)} characters; at most {NAME_LIMIT} are allowed"
+        problem = f"has {len(name)} characters, but must have at most {NAME_LIMIT}"
     elif has_control_character(name):
-        problem = "contains a control character (a tab, a line break …) or invalid Unicode"
+        problem = "contains a control character, such as a tab or a line break, or invalid Unicode"
     if problem:
         raise InputError(
             f"The label {_shorten_label_name(name)} on line {line} {problem}. Correct that line."
@@ -138,7 +138,7 @@ def _repeated_label_error(first: str, first_line: int, second: str, line: int) -
     if remove_direction_marks(first) != first or remove_direction_marks(second) != second:
         places = (
             f"{_shorten_label_name(first)} on line {first_line} and {_shorten_label_name(second)} "
-            f"on line {line}, where invisible marks of the writing direction are ignored"
+            f"on line {line}, which are equal without invisible direction marks"
         )
     return InputError(
         f"Labels must be unique, ignoring case; got {places}. Remove one of the two labels."

@@ -30,14 +30,14 @@ def read_pair_archive(path: str | Path) -> PairFeatures:
     for key in ("image_features", "text_features"):
         if arrays[key].ndim != 2 or arrays[key].dtype.kind not in "biuf":
             raise DataError(
-                f"{key} in {path} must be numbers with one row per vector; got shape "
-                f"{arrays[key].shape} of type {arrays[key].dtype}. Save the array again with "
-                "numpy.savez."
+                f"{key} in {path} must be a two-dimensional array of numbers with one row per "
+                f"vector; got shape {arrays[key].shape} and type {arrays[key].dtype}. Correct the "
+                "array and save it again with numpy.savez."
             )
     try:
         return PairFeatures(arrays["image_features"], arrays["text_features"], arrays["image_rows"])
     except InputError as error:
-        raise DataError(f"{path} must contain valid vectors and rows: {error}") from error
+        raise DataError(f"{path} contains invalid vectors or rows: {error}") from error
 
 
 def is_pair_archive(path: str | Path) -> bool:

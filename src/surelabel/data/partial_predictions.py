@@ -150,8 +150,8 @@ def _write_or_check_partial_run(folder: Path, run: Mapping[str, Any]) -> None:
     ]
     if differences:
         raise DataError(
-            f"{folder} must contain the finished part of this run; it is part of a run that "
-            f"differs in {' and '.join(differences)}. {remedy}"
+            f"{folder} must contain finished predictions of the same run; got predictions of a run "
+            f"with another value of {' and '.join(differences)}. {remedy}"
         )
 
 

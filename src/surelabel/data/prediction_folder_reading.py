@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.counts import format_count
-from surelabel.data.prediction_folders import FailedImages
-from surelabel.data.prediction_parts import (
+from surelabel.data.prediction_part_reading import (
     find_part_rows,
     finished_prediction_rows,
     read_failed_images,
     read_prediction_part,
 )
+from surelabel.data.prediction_part_writing import FailedImages
 from surelabel.data.prediction_runs import read_prediction_run
 from surelabel.errors import DataError, NoReadableImage
 from surelabel.records import Predictions
@@ -81,16 +81,16 @@ def check_prediction_folder_is_complete(folder: str | Path) -> None:
         is_gap = finished != np.arange(len(finished))
         first = int(np.argmax(is_gap)) if is_gap.any() else len(finished)
         raise DataError(
-            f"{folder} must have predictions of all {format_count(n_images, 'image')}; "
-            f"{n_missing:,} are missing, the first is row {first}. Run the same command again; "
-            f"`surelabel status {folder}` counts the missing images."
+            f"{folder} must contain predictions of all {format_count(n_images, 'image')}; "
+            f"{n_missing:,} missing, and the first missing row is {first}. Run the same "
+            f"command again. `surelabel status {folder}` counts the missing images."
         )
     failed = read_failed_images(folder)
     if len(failed) == n_images and not len(find_part_rows(folder)):
-        reasons = [f"; the first: {image.path}: {image.reason}" for image in failed.images[:1]]
+        reasons = [f", first {image.path}: {image.reason}" for image in failed.images[:1]]
         raise NoReadableImage(
-            f"At least one image of {folder} must be predicted; none of {n_images} "
-            f"is{''.join(reasons)}.",
+            f"At least one image of {folder} must be readable; prediction failed for all "
+            f"{format_count(n_images, 'image')}{''.join(reasons)}. Check the image files.",
             failed.images,
         )
 
@@ -161,8 +161,8 @@ def _copy_rows(
     kinds = [_kind_of_predictions(predictions) for predictions in (target, part)]
     if kinds[0] != kinds[1]:
         raise DataError(
-            f"{file} is damaged: it has other columns than the other parts. Delete it, and run the "
-            "same command again."
+            f"{file} is damaged: its columns differ from the columns of the other parts. Delete "
+            "this file, and run the same command again."
         )
     for name in _ARRAYS:
         if getattr(target, name) is not None:

@@ -168,7 +168,9 @@ def read_prediction_run(folder: str | Path) -> PredictionRun:
         DataError: If the folder has no valid description.
     """
     file = Path(folder, RUN_FILE_OF_FOLDER)
-    stored = read_json(file, remedy="Give a folder of `surelabel tag --shard` or `--cluster`.")
+    stored = read_json(
+        file, remedy="Give a folder that `surelabel tag` wrote with --shard or --cluster."
+    )
     try:
         if stored.pop("format") != FOLDER_FORMAT:
             raise ValueError
@@ -180,7 +182,7 @@ def read_prediction_run(folder: str | Path) -> PredictionRun:
             raise ValueError
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"{file} must describe a run of `surelabel tag --shard` or `--cluster`; got other "
+            f"{file} must describe a run of `surelabel tag` with --shard or --cluster; got other "
             "content. Copy the file again from a folder of the same run."
         ) from error
     return run
@@ -197,8 +199,9 @@ def _check_same_prediction_run(
     differences = [*_describe_other_contents(stored, run), *_describe_other_options(stored, run)]
     if differences:
         raise DataError(
-            f"{folder} contains the predictions of a run with {' and '.join(differences)}. Give "
-            "the same arguments as before, or another folder."
+            f"{folder} must contain predictions of the same run; got a run with "
+            f"{' and '.join(differences)}. Give the same arguments as in that run, or another "
+            "folder."
         )
 
 
@@ -254,6 +257,6 @@ def _check_no_other_files(folder: str | Path) -> None:
         ) from error
     if names:
         raise DataError(
-            f"{folder} must be new, empty or a folder of predictions; found {names[0]}. Give "
-            "another folder."
+            f"{folder} must be a new or empty folder, or a folder of predictions; got a folder "
+            f"with {names[0]}. Give another folder."
         )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.data.prediction_parts import find_part_rows, read_failed_images
+from surelabel.data.prediction_part_reading import find_part_rows, read_failed_images
 from surelabel.data.prediction_runs import PredictionRun, read_prediction_run
 from surelabel.errors import DataError, InputError
 
@@ -88,7 +88,8 @@ def parse_image_shard(text: str) -> ImageShard:
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise InputError(
-            f"shard must be i/n with 1 <= i <= n; got {text!r}. Give 1/3, 2/3 and 3/3 for 3 shards."
+            f"shard must be i/n with 1 <= i <= n; got {text!r}. For 3 shards, give 1/3, 2/3 and "
+            "3/3 in separate commands."
         )
     return ImageShard(int(match[1]), int(match[2]))
 

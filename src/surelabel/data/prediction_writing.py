@@ -145,7 +145,7 @@ def check_finite_predictions(predictions: Predictions) -> Predictions:
             raise InputError(
                 f"Every {kind} must be finite{' and at least 0' * (minimum == 0)}; got "
                 f"{values[row, column]} for {predictions.names[column]!r} in "
-                f"{predictions.paths[row]}. Predict again."
+                f"{predictions.paths[row]}. Check the recognizer and this image."
             )
     return predictions
 
@@ -154,7 +154,7 @@ def _check_spreadsheet_safe_suffix(path: str | Path) -> None:
     if Path(path).suffix.lower() != ".csv":
         raise InputError(
             f"spreadsheet_safe applies to .csv files only; got {str(path)!r}. Use the suffix "
-            ".csv, or omit spreadsheet_safe."
+            ".csv, or remove spreadsheet_safe."
         )
 
 

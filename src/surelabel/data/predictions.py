@@ -97,7 +97,7 @@ def _mask_of_shown_labels(labels: Sequence[Any], names: Sequence[str]) -> Flags:
         ):
             raise ValueError("a value of shown that is not a list of the labels of the file")
         if len(set(shown_labels)) < len(shown_labels):
-            raise ValueError("a value of shown with a label twice")
+            raise ValueError("a value of shown that contains a label twice")
         flags[[column_of[label] for label in shown_labels]] = True
     return shown
 
@@ -107,7 +107,7 @@ def _read_predictions_csv(path: Path) -> Predictions:
         header = next(csv.reader(file), [])
     names = [column.removeprefix(SCORE) for column in header if column.startswith(SCORE)]
     if header[:1] != ["path"] or header[-1:] != ["skipped"]:
-        raise ValueError("a header without path, score:NAME … and skipped")
+        raise ValueError("a header that does not start with path and end with skipped")
     texts = ("path", "uncertainty_kind", "shown", "skipped")
     types = {name: pa.string() if name in texts else pa.float32() for name in header}
     table = pacsv.read_csv(
@@ -154,7 +154,7 @@ def _read_predictions_jsonl(path: Path) -> Predictions:
     probabilities = np.zeros_like(scores)
     for row, line in enumerate(predicted):
         if [label["label"] for label in line["labels"]] != names:
-            raise ValueError(f"other labels for {line['path']} than for {predicted[0]['path']}")
+            raise ValueError(f"different labels for {predicted[0]['path']} and {line['path']}")
         scores[row] = [label["score"] for label in line["labels"]]
         probabilities[row] = [
             _prediction_probability_or_nan(label["probability"]) for label in line["labels"]
@@ -163,7 +163,7 @@ def _read_predictions_jsonl(path: Path) -> Predictions:
     uncertainty = [[label["uncertainty"] for label in line["labels"]] for line in predicted if kind]
     shown = [line["shown"] for line in predicted if "shown" in line]
     if len(shown) not in (0, len(predicted)):
-        raise ValueError("shown in some lines, and not in others")
+        raise ValueError("shown in only some of the lines")
     calibrated = bool(probabilities.size) and not np.isnan(probabilities).any()
     logits = np.clip(logit(probabilities), -LOGIT_LIMIT, LOGIT_LIMIT).astype(np.float32)
     return Predictions(
@@ -183,9 +183,9 @@ def _parse_prediction_line(number: int, text: str) -> dict[str, Any]:
     try:
         line = parse_json(text)
     except ValueError as error:
-        raise ValueError(f"no JSON on line {number} ({error})") from error
+        raise ValueError(f"invalid JSON on line {number} ({error})") from error
     if not isinstance(line, dict) or "path" not in line or not {"labels", "skipped"} & line.keys():
-        raise ValueError(f"no path with labels on line {number}")
+        raise ValueError(f"line {number} without path, or without labels and skipped")
     return line
 
 

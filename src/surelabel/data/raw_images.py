@@ -15,7 +15,7 @@ _SIGNATURES = (b"FUJIFILMCCD-RAW", b"IIRO", b"IIRS", b"MMOR", b"IIU\0", b"\0MRM"
 _DNG_VERSION, _PHOTOMETRIC, _SUB_DIRECTORIES = 50706, 262, 330  # tags of a TIFF directory
 _SENSOR_VALUES = {32803, 34892}  # photometric interpretation: colour filter array, linear values
 _MAX_DIRECTORIES = 8  # of a chain, and below the first directory
-_CAN_BE_READ = "can be read; convert it to JPEG or TIFF"
+_CAN_BE_READ = "can be read; convert the image to JPEG or TIFF"
 _ORIENTATION_OF_FLIP = (1, 2, 4, 3, 5, 8, 6, 7)  # EXIF orientation of each rotation of LibRaw
 
 
@@ -111,7 +111,9 @@ def open_raw_preview(stream: BinaryIO) -> BinaryIO:
     except (rawpy.LibRawError, rawpy.NotSupportedError) as error:
         raise DataError(f"damaged RAW file ({_reason_of_libraw(error)})") from error
     if not _is_in_file(preview if isinstance(preview, bytes) else preview.tobytes(), content):
-        raise DataError(f"truncated RAW image, or without an embedded preview that {_CAN_BE_READ}")
+        raise DataError(
+            f"truncated RAW image, or RAW image without an embedded preview that {_CAN_BE_READ}"
+        )
     del raw, content
     if isinstance(preview, bytes):  # a JPEG file, in which LibRaw sets the orientation
         return BytesIO(preview)

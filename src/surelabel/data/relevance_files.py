@@ -14,7 +14,7 @@ from surelabel.records import ItemId, Pairs, Relevance
 
 HEADER = ["image_id", "caption_id", "relevance"]
 ID_LIMIT = 10**18
-_KIND = "JSON with the relevant ids of each id, as in ECCV Caption"
+_KIND = "a JSON file with the relevant ids of each query id, as in ECCV Caption"
 
 
 def read_relevance(path: str | Path) -> dict[int, list[int]]:
@@ -73,7 +73,9 @@ def read_graded_relevance(path: str | Path, pairs: Pairs) -> Relevance:
     with open_csv_rows(path) as rows:
         entries = _relevance_entries(path, rows, image_row_of, caption_row_of)
     if not any(entries.values()):
-        raise DataError(f"{path} must have at least one relevance above 0; got none.")
+        raise DataError(
+            f"{path} must contain at least one relevance above 0; got none. Correct the file."
+        )
     listed = np.array([key for key, grade in entries.items() if grade > 0])
     return Relevance(listed[:, 0], listed[:, 1], np.array([g for g in entries.values() if g > 0]))
 
@@ -101,14 +103,16 @@ def _relevance_entries(
             ):
                 if id_ not in row_of:
                     raise DataError(
-                        f"{path}, line {line}: the {kind} id {id_[:40]!r} is not in the pairs. "
-                        "Remove the line, or read all pairs and then take a part of them."
+                        f"{path}, line {line}: each {kind} id must be in the pairs; got "
+                        f"{id_[:40]!r}. Remove the line, or read the relevance of all pairs before "
+                        "you select pairs."
                     )
             key = image_row_of[image], caption_row_of[caption]
             if key in entries:
                 raise DataError(
-                    f"{path}, line {line}: each pair must have one line; got the image {image!r} "
-                    f"with the caption {caption!r} again. Remove the repeated line."
+                    f"{path}, line {line}: each pair of image and caption must be in only one "
+                    f"line; image {image!r} and caption {caption!r} are repeated. Remove the "
+                    "repeated line."
                 )
             entries[key] = grade
     return entries
@@ -124,7 +128,8 @@ def _graded_csv_row(path: Path, line: int, row: Sequence[str]) -> tuple[str, str
     if not 0 <= value <= 1:
         raise DataError(
             f"{path}, line {line}: expected an image id, a caption id and a relevance in [0, 1]; "
-            f"got {','.join(row)[:60]!r}. Divide other scales by their maximum."
+            f"got {','.join(row)[:60]!r}. Correct that line; for another scale, divide each "
+            "relevance by the maximum."
         )
     return image, caption, value
 
@@ -133,8 +138,8 @@ def _ids_of_pairs(pairs: Pairs, kind: str) -> Sequence[ItemId]:
     ids = pairs.image_ids if kind == "image" else pairs.caption_ids
     if ids is None:
         raise InputError(
-            f"The relevance needs the {kind} ids of the pairs; the pairs have none. Read COCO "
-            "captions, or JSON lines with image_id and caption_id."
+            f"Relevance requires the {kind} ids of the pairs; got pairs without {kind} ids. Read "
+            "COCO captions, or JSON lines with image_id and caption_id."
         )
     return ids
 
@@ -143,8 +148,8 @@ def _query_id(path: Path, query: str) -> int:
     is_number = query.isascii() and query.isdecimal() and len(query) < len(str(ID_LIMIT))
     if not is_number or str(int(query)) != query:
         raise DataError(
-            f"{path}: each id must be an integer of at least 0 and below {ID_LIMIT}; got "
-            f"{quote_of_file(query)}. Correct the id."
+            f"{path}: each id must be an integer in [0, {ID_LIMIT}); got {quote_of_file(query)}. "
+            "Correct the id."
         )
     return int(query)
 
@@ -153,8 +158,7 @@ def _relevant_ids(path: Path, query: str, ids: Any) -> list[int]:
     is_list = isinstance(ids, list) and all(type(i) is int and 0 <= i < ID_LIMIT for i in ids)
     if not is_list or not ids or len(set(ids)) < len(ids):
         raise DataError(
-            f"{path}: the relevant ids of {quote_of_file(query)} must be a list of at least one "
-            f"integer from 0 to {ID_LIMIT - 1}, without repetitions; got {quote_of_file(ids)}. "
-            "Correct the list."
+            f"{path}: the relevant ids of {quote_of_file(query)} must be a non-empty list of "
+            f"distinct integers in [0, {ID_LIMIT}); got {quote_of_file(ids)}. Correct the list."
         )
     return list(ids)

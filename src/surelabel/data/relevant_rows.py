@@ -77,8 +77,8 @@ def _match_ids(
 ) -> RelevantRows:
     if query_ids is None or item_ids is None:
         raise InputError(
-            "The relevance needs image ids and caption ids of the pairs; they are missing. Read "
-            "COCO captions, or JSON lines with image_id and caption_id."
+            "Relevance requires the image ids and caption ids of the pairs; got pairs without "
+            "these ids. Read COCO captions, or JSON lines with image_id and caption_id."
         )
     query_row_of = {id_: row for row, id_ in enumerate(query_ids)}
     item_row_of = {id_: row for row, id_ in enumerate(item_ids)}
@@ -99,9 +99,9 @@ def _match_ids(
     if not n_matches or n_reversed_matches > n_matches:  # ids of images and captions can be equal
         query_kind, item_kind = kinds
         raise InputError(
-            f"The relevance must list {item_kind} ids by {query_kind} id; {len(rows_of_query)} of "
-            f"its {len(relevance)} queries match the pairs. Give the file of the same dataset and "
-            "direction."
+            f"The relevance must map {query_kind} ids to {item_kind} ids; {len(rows_of_query)} of "
+            f"{len(relevance)} queries match the pairs. Give the file of the same dataset and the "
+            "same retrieval direction."
         )
     query_rows = np.array(sorted(rows_of_query))
     return RelevantRows(

@@ -92,13 +92,14 @@ def read_scenes(folder: str | Path) -> AnnotatedScenes:
     settings = read_scene_settings(folder)
     if not (folder / SCENES).exists():
         raise DataError(
-            f"{folder} must contain {SCENES}; the file is missing. Generate the folder again."
+            f"{folder} must contain {SCENES}; the file is missing. Run `surelabel scenes` again "
+            "with the same arguments."
         )
     lines = read_text(folder / SCENES, remedy=_GENERATE_AGAIN).splitlines()
     if len(lines) != settings["count"]:
         raise DataError(
-            f"{folder / SCENES} must have {settings['count']} lines, the count in {ABOUT}; "
-            f"got {len(lines)}. Delete the folder and generate the scenes again."
+            f"{folder / SCENES} must have {settings['count']} lines, the count in {ABOUT}; got "
+            f"{len(lines)} lines. Delete the folder and generate the scenes again."
         )
     column = {name: i for i, name in enumerate(settings["names"])}
     scenes = [
@@ -128,8 +129,8 @@ def read_scene_settings(folder: Path) -> dict[str, Any]:
     """
     if not (folder / ABOUT).exists():
         raise DataError(
-            f"{folder} must be a folder of scenes; there is no {ABOUT}. Generate a folder with "
-            "`surelabel scenes`."
+            f"{folder} must be a folder of scenes with the file {ABOUT}; the file is missing. "
+            "Generate a folder with `surelabel scenes`."
         )
     try:
         settings: dict[str, Any] = parse_json(read_text(folder / ABOUT, remedy=_GENERATE_AGAIN))
@@ -148,10 +149,10 @@ def _check_scene_settings(settings: Mapping[str, Any]) -> None:
         ValueError, TypeError: If count or names is missing or invalid.
     """
     if not {"count", "names"} <= set(settings):
-        raise ValueError("count or names is missing")
+        raise ValueError("the key count or names is missing")
     names = settings["names"]
     if not isinstance(settings["count"], int) or not isinstance(names, list):
-        raise TypeError("count must be an integer, and names a list")
+        raise TypeError("count must be an integer, and names must be a list")
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ValueError("names must be distinct strings")
 

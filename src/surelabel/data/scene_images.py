@@ -35,7 +35,8 @@ def save_scene_images(pixels: Tensor, paths: Sequence[Path]) -> None:
         for path in paths:
             delete_path(path)
         raise DataError(
-            f"Images cannot be written to {paths[0].parent}: {error.strerror or error}."
+            f"Images cannot be written to {paths[0].parent}: {error.strerror or error}. Check the "
+            "permissions and the free disk space."
         ) from error
 
 

@@ -77,7 +77,7 @@ def write_scenes(
     """
     _check_scene_file_settings(count=(count, 1), seed=(seed, 0), pixels=(pixels, MIN_SIDE))
     if domain not in DOMAINS:
-        raise UnknownName(f"There is no domain {domain!r}. Known: {', '.join(DOMAINS)}.")
+        raise UnknownName(f"domain must be one of {', '.join(DOMAINS)}; got {domain!r}.")
     folder, words = Path(folder), read_scene_vocabulary(vocabulary)
     settings = {
         "version": VERSION,
@@ -115,7 +115,8 @@ def _write_scene_settings_file(folder: Path, settings: Mapping[str, Any]) -> Non
         return
     if folder.is_dir() and any(not p.name.startswith(".") for p in folder.iterdir()):
         raise DataError(
-            f"{folder} must be new or empty; got a folder with other files. Choose another folder."
+            f"{folder} must be a new or empty folder; got a folder with other files. Choose "
+            "another folder."
         )
     with atomic_file(folder / ABOUT) as file:
         file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")

@@ -98,7 +98,7 @@ def join_scores_and_labels(
     row_of = {_comparable_path(path): row for row, path in enumerate(labelled.paths)}
     if len(row_of) < len(labelled.paths):
         raise InputError(
-            "Each image must have labels once, so that it can be joined with its scores; got "
+            "Image names must be unique in the labels, so that scores can be joined; got "
             f"{len(labelled.paths) - len(row_of)} repeated image names. Keep one row for each "
             "image."
         )
@@ -111,10 +111,9 @@ def join_scores_and_labels(
         scored = set(label_rows)
         first = [path for row, path in enumerate(labelled.paths) if row not in scored][:3]
         warnings.warn(
-            f"Each image with labels should have scores; {n_missing:,} of "
-            f"{format_count(len(labelled), 'image')} have none in {source or 'the table'} and are "
-            f"left out: {', '.join(map(repr, first))}{', …' if n_missing > 3 else ''}. Add their "
-            "scores.",
+            f"Annotated images without scores in {source or 'the table'} are left out: "
+            f"{n_missing:,} of {format_count(len(labelled), 'image')}, such as "
+            f"{', '.join(map(repr, first))}. Add the scores of these images.",
             stacklevel=2,
         )
     joined = labelled.take(label_rows)
@@ -198,8 +197,8 @@ def _read_score_source(
     if suffix in (".csv", ".tsv"):
         return _scores_of_table(read_csv_table(path, options, limit=float("inf")), kind)
     raise DataError(
-        f"Scores must be in a .csv, .tsv, .parquet or .npz file; got {path}. Convert the file, "
-        "for example to CSV UTF-8 in a spreadsheet program."
+        f"Scores must be in a .csv, .tsv, .parquet or .npz file; got {path}. Convert the file, for "
+        "example to CSV in UTF-8."
     )
 
 
@@ -247,7 +246,9 @@ def _scores_of_table(table: LabelTable, kind: str) -> LabelledScores:
         InputError: If a score is missing or out of the range of its kind.
     """
     if not len(table.images):
-        raise DataError(f"{table.source} must have at least one row of scores; got none.")
+        raise DataError(
+            f"{table.source} must contain at least one row of scores; got none. Give another file."
+        )
     values = np.empty((len(table.images), len(table.cells)))
     for number, cells in enumerate(table.cells):
         values[:, number] = _scores_of_column(table, number, cells)
@@ -313,11 +314,12 @@ def _no_common_image_error(
     remedy = "Write the same image names in both files."
     if n_equal:
         remedy = (
-            f"Without folders and suffixes, {n_equal:,} names are equal: write folders and "
-            "suffixes in the same way in both files."
+            "The image names match without folders and suffixes for "
+            f"{format_count(n_equal, 'image')}. Write folders and suffixes in the same way in both "
+            "files."
         )
     return InputError(
-        "Scores and labels must have the same image names; got "
-        f"{scores.paths[0]!r}, … with scores{f' in {source}' if source else ''}, and "
-        f"{labelled.paths[0]!r}, … with labels. {remedy}"
+        "Scores and labels must have image names in common; got "
+        f"{scores.paths[0]!r}, … in the scores{f' of {source}' if source else ''}, and "
+        f"{labelled.paths[0]!r}, … in the labels. {remedy}"
     )

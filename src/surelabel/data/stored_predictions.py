@@ -16,7 +16,7 @@ from surelabel.data.prediction_folder_reading import (
     check_prediction_folder_is_complete,
     prediction_folder_blocks,
 )
-from surelabel.data.prediction_parts import find_part_rows, read_failed_images
+from surelabel.data.prediction_part_reading import find_part_rows, read_failed_images
 from surelabel.data.prediction_runs import is_prediction_folder, read_prediction_run
 from surelabel.data.prediction_tables import (
     PREDICTION_READ_ERRORS,
@@ -145,8 +145,8 @@ class StoredPredictions:
         for name in names:
             if name not in known:
                 near = get_close_matches(name, self.names, n=1)
-                hint = f' Did you mean "{near[0]}"?' if near else ""
-                raise InputError(f'Label "{name}" is not in the predictions {self.path}.{hint}')
+                hint = f' Did you mean "{near[0]}"?' if near else " Check the spelling."
+                raise InputError(f'Label "{name}" is not in the predictions of {self.path}.{hint}')
         values: npt.NDArray[np.float32] = mapped_zeros((len(self), len(names)), np.float32)
         for rows, table in self._tables([prefix + name for name in names]):
             with _read_errors_of_predictions(self.path):
@@ -221,8 +221,8 @@ def open_predictions(path: str | Path) -> StoredPredictions:
         )
     if Path(path).suffix.lower() != ".parquet":
         raise InputError(
-            f"Predictions to open must be a .parquet file or a folder of predictions; got {path}. "
-            "Write them with `surelabel tag IMAGES --out FILE.parquet`, or read the file with "
+            f"open_predictions needs a .parquet file or a folder of predictions; got {path}. Write "
+            "the predictions with `surelabel tag IMAGES --out FILE.parquet`, or read the file with "
             "read_predictions."
         )
     with _read_errors_of_predictions(path), _open_parquet(path) as file:

@@ -72,7 +72,7 @@ def _split_text_list(text: str, source: str) -> list[str]:
         if len(line) > LINE_LIMIT:
             raise DataError(
                 f"Line {number} of {source} must have at most {LINE_LIMIT} characters; got "
-                f"{len(line)}: {line[:40]!r}…. Write one entry per line."
+                f"{len(line)} characters: {line[:40]!r}…. Write one entry per line."
             )
         if "\0" in line:
             raise DataError(

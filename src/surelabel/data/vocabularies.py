@@ -153,8 +153,8 @@ def remove_unseen_vocabulary_classes(
     rows = np.flatnonzero(~(unseen_images.targets > 0).any(axis=1))
     if not len(rows):
         raise InputError(
-            f"Training needs images without unseen labels; all {len(images)} images have a label "
-            f"among {_quote_vocabulary_labels(vocabulary.unseen)}. Use fewer unseen labels."
+            f"Training requires images without unseen labels; each of the {len(images)} images has "
+            f"a label among {_quote_vocabulary_labels(vocabulary.unseen)}. Use fewer unseen labels."
         )
     seen_images, _ = align_to_vocabulary(images.take(rows), vocabulary.seen)
     return seen_images, len(images) - len(rows)
@@ -174,9 +174,9 @@ def check_vocabulary_columns(names: Sequence[str], labels: Sequence[str]) -> Non
     missing = [name for name in names if not label_spellings_to_align(name) & known]
     if missing:
         raise InputError(
-            f"Each label needs a column; there is none for {_quote_vocabulary_labels(missing)} "
-            f"among {_quote_vocabulary_labels(labels)}. Use the labels of the dataset, or add a "
-            'spelling after a |, such as "sofa|couch".'
+            f"The dataset must contain each label of the vocabulary; got the labels "
+            f"{_quote_vocabulary_labels(labels)} without {_quote_vocabulary_labels(missing)}. Use "
+            'the labels of the dataset, or add an alias after |, such as "sofa|couch".'
         )
 
 
@@ -189,8 +189,8 @@ def _check_vocabulary_split(n_labels: int, **sizes: int) -> None:
     are_integers = all(isinstance(n, int) and not isinstance(n, bool) for n in sizes.values())
     if not are_integers or sizes["unseen"] < 1 or sizes["unused"] < 0:
         raise ConfigError(
-            f"unseen must be an integer >= 1, unused an integer >= 0, and seed an integer; got "
-            f"{sizes}."
+            "unseen must be an integer >= 1, unused must be an integer >= 0, and seed must be an "
+            f"integer; got {sizes}."
         )
     if sizes["unseen"] + sizes["unused"] >= n_labels:
         raise ConfigError(

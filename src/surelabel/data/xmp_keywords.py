@@ -84,12 +84,12 @@ def check_xmp_labels(labels: Sequence[str]) -> None:
         if LEVEL_SEPARATOR in label:
             raise InputError(
                 f"A keyword in XMP must not contain {LEVEL_SEPARATOR!r}, which separates the "
-                f"levels of a hierarchical keyword; got the label {label!r}. Give other labels."
+                f"levels of a hierarchical keyword; got the label {label!r}. Rename the label."
             )
         if not label.strip() or has_control_character(label) or _NOT_IN_XML.search(label):
             raise InputError(
-                "A keyword in XMP must have visible characters and no control character; got the "
-                f"label {label!r}. Give other labels."
+                "A keyword in XMP must contain visible characters and no control characters; got "
+                f"the label {label!r}. Rename the label."
             )
 
 

@@ -116,8 +116,9 @@ def parse_xmp_packet(data: bytes) -> XmpPacket:
         data: Bytes of an XMP file in UTF-8, with or without a packet wrapper.
 
     Raises:
-        ValueError: If the bytes are not well-formed XML in UTF-8, declare a document type or an
-            entity, or contain no element ``rdf:RDF`` or a property of keywords that is not a list.
+        ValueError: If the bytes are not well-formed XML in UTF-8, or declare a document type or an
+            entity. Also if there is not exactly one element ``rdf:RDF``, or if a property of
+            keywords is not a list.
             The message states what was found, on one line.
     """
     _check_utf8(data)  # otherwise, expat can choose another encoding
@@ -131,7 +132,7 @@ def parse_xmp_packet(data: bytes) -> XmpPacket:
     packet = XmpPacket(data, _rdf_of_root(parser.root), parser.is_read_only)
     for name in KEYWORD_LISTS:
         if any(name in description.attributes for description in packet.descriptions):
-            raise ValueError(f"{name[1]} as an attribute, which must be a list of keywords")
+            raise ValueError(f"{name[1]} as an attribute in place of a list of keywords")
         if not all(map(_is_list, packet.properties(name))):
             raise ValueError(f"{name[1]} with other content than a list of keywords")
     return packet

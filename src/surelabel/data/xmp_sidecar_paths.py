@@ -87,8 +87,8 @@ def check_sidecars(images: Sequence[str], naming: str) -> None:
     for image in images:
         if is_object_url(image) or split_container_path(image) is not None:
             raise DataError(
-                f"A sidecar is a file beside an image file; got {image}, which is in an archive, a "
-                "table or an object store. Write --out instead."
+                f"Sidecars require local image files; got {image}, which is in an archive, a table "
+                "or an object store. Write a prediction file with --out instead."
             )
     paths = {image: sidecar_path(image, naming) for image in images}
     shared = images_of_stem(images)
@@ -103,9 +103,10 @@ def check_sidecars(images: Sequence[str], naming: str) -> None:
     if unused:
         existing, path = map(os.path.basename, unused[0])
         warnings.warn(
-            f"{len(unused)} of {format_count(len(images), 'image')} have a sidecar with another "
-            f"name, such as {existing}; its keywords are not considered, and {path} is written. "
-            f"To change the existing sidecars, give --sidecar-name {other}.",
+            f"Sidecars with another name, such as {existing}, exist for {len(unused)} of "
+            f"{format_count(len(images), 'image')}. Their keywords are ignored, and new sidecars, "
+            f"such as {path}, are written. To change the existing sidecars, give --sidecar-name "
+            f"{other}.",
             stacklevel=2,
         )
 
@@ -167,7 +168,8 @@ def read_sidecar_bytes(path: str) -> bytes:
         size = os.fstat(stream.fileno()).st_size
         if size > MAX_SIDECAR_BYTES:
             raise DataError(
-                f"{path} must have at most {MAX_SIDECAR_BYTES} bytes; got {size}. Check the file."
+                f"{path} must have at most {MAX_SIDECAR_BYTES} bytes; got {size} bytes. Check that "
+                "the file is an XMP sidecar."
             )
         return stream.read(size)
 

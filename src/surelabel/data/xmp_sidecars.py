@@ -76,7 +76,10 @@ def write_sidecar_tags(predictions: Predictions, naming: str) -> SidecarChanges:
             sidecar remains unchanged.
     """
     if predictions.shown is None:
-        raise InputError("Sidecars need the shown labels; got predictions without shown labels.")
+        raise InputError(
+            "Sidecars require predictions with shown labels; got predictions without shown labels. "
+            "Set the field shown to the mask of the selected labels."
+        )
     check_xmp_labels(predictions.names)
     are_probabilities = predictions.calibration is not None and predictions.logits is not None
     values = predictions.probabilities if are_probabilities else predictions.scores
@@ -166,7 +169,9 @@ def _is_sidecar_changed(path: str, edit: SidecarEdit) -> bool:
         except DataError as error:
             raise _SidecarRefusal(str(error).removeprefix(f"{path} ")) from error
         except ValueError as error:
-            raise _SidecarRefusal(f"expected XMP in UTF-8; got {error}") from error
+            raise _SidecarRefusal(
+                f"expected a writable XMP packet in UTF-8; got {error}"
+            ) from error
         if new_data == data:
             return False
         _check_writable(path)
@@ -175,7 +180,10 @@ def _is_sidecar_changed(path: str, edit: SidecarEdit) -> bool:
         except _ConcurrentChange:
             continue
         return True
-    raise _SidecarRefusal("another program changes the file at the same time")
+    raise _SidecarRefusal(
+        f"another program changed the file during each of the {MAX_ATTEMPTS} attempts; run the "
+        "command again"
+    )
 
 
 def _replace_sidecar(path: str, data: bytes | None, state: SidecarState) -> None:
@@ -239,6 +247,7 @@ def _check_owner(packet: XmpPacket, image: str) -> None:
     """
     if not sidecar_belongs_to(packet, image):
         raise _SidecarRefusal(
-            f"it states that it belongs to an image with the suffix {declared_suffix(packet)}; "
-            f"give --sidecar-name full to write {os.path.basename(image)}.xmp"
+            "the sidecar states that it belongs to an image with the suffix "
+            f"{declared_suffix(packet)}; give --sidecar-name full to write "
+            f"{os.path.basename(image)}.xmp"
         )

@@ -79,7 +79,8 @@ def conformal_p_values(
     )
     if not (np.isfinite(values).all() and np.isfinite(reference).all()):
         raise InputError(
-            "Confidences must be finite numbers; got NaN or infinite values. Remove these images."
+            "Confidences must be finite numbers; got NaN or infinite values. Remove the claims "
+            "with these values."
         )
     sorted_false = np.sort(reference[false_claims])
     n_above = len(sorted_false) - np.searchsorted(sorted_false, values, side="left")

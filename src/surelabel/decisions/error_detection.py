@@ -42,7 +42,8 @@ def error_auroc(
     check_shapes(uncertainty=(values, "n"), is_error=(wrong, "n"), weights=(weight, "n"))
     if not np.isfinite(values).all():
         raise InputError(
-            "uncertainty must be finite; got NaN or infinite values. Leave out these decisions."
+            "uncertainty must be finite; got NaN or infinite values. Leave out the decisions with "
+            "these values."
         )
     if (weight < 0).any():
         raise InputError(f"weights must be >= 0; got {weight.min()}.")

@@ -84,8 +84,8 @@ def build_guarantee_result(
     sentence = (
         f"Predict {_guarantee_result_threshold_text(threshold)}. {premise.capitalize()}, at most "
         f"{format_guarantee_result_percent(level)} of {description.clause}, averaged over images "
-        f"with {description.requirement}. Observed on {images} such labelled images: "
-        f"{format_guarantee_result_percent(risk)}."
+        f"with {description.requirement}. The observed average on {images} such "
+        f"labelled images is {format_guarantee_result_percent(risk)}."
     )
     return Guarantee(threshold, risk, level, confidence, images, True, None, sentence)
 

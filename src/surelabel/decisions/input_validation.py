@@ -24,8 +24,9 @@ def validate_decision_inputs(
     check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
     if not np.isfinite(logits).all():
         raise InputError(
-            f"logits must be finite numbers; got {(~np.isfinite(logits)).sum()} values that are "
-            "not finite. Remove the images with these values."
+            "logits must be finite numbers; got "
+            f"{format_count((~np.isfinite(logits)).sum(), 'NaN or infinite value')}. "
+            "Remove the images with these values."
         )
     if not known.any():
         raise InputError(

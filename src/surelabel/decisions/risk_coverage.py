@@ -7,6 +7,7 @@ import numpy.typing as npt
 from scipy.special import entr
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.decisions.input_validation import validate_decision_inputs
 from surelabel.errors import InputError
 from surelabel.shapes import check_shapes
@@ -121,10 +122,13 @@ def risk_coverage_of_errors(uncertainty: npt.ArrayLike, error: npt.ArrayLike) ->
     values = np.asarray(uncertainty, dtype=np.float64)
     errors = np.asarray(error, dtype=np.float64)
     check_shapes(uncertainty=(values, "n"), error=(errors, "n"))
-    if not values.size or not (np.isfinite(values).all() and np.isfinite(errors).all()):
+    n_invalid = int((~np.isfinite(values)).sum() + (~np.isfinite(errors)).sum())
+    if n_invalid or not values.size:
         raise InputError(
-            "A risk-coverage curve needs at least one decision with a finite uncertainty and a "
-            f"finite error; got {values.size} decisions. Leave out decisions without these values."
+            "A risk-coverage curve needs at least one decision, and finite uncertainties and "
+            f"errors; got {format_count(values.size, 'decision')} with "
+            f"{format_count(n_invalid, 'NaN or infinite value')}. Leave out decisions with NaN or "
+            "infinite values."
         )
     _, group, size = np.unique(values, return_inverse=True, return_counts=True)
     risk = _risk_coverage_running_mean((np.bincount(group, errors) / size).repeat(size))

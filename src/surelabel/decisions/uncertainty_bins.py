@@ -70,8 +70,8 @@ def bin_by_uncertainty(
     n_decisions = check_shapes(uncertainty=(values, "n"), accuracy=(accuracies, "n"))["n"]
     if not (np.isfinite(values).all() and np.isfinite(accuracies).all()):
         raise InputError(
-            "uncertainty and accuracy must be finite; got NaN or infinite values. Leave out these "
-            "decisions."
+            "uncertainty and accuracy must be finite; got NaN or infinite values. Leave out the "
+            "decisions with these values."
         )
     if not 1 <= bins <= n_decisions:
         raise InputError(

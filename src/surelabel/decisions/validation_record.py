@@ -80,8 +80,9 @@ class ValidationRecord:
         shape, other_shape = self.predicted_positives.shape, other.predicted_positives.shape
         if shape != other_shape or (self.thresholds != other.thresholds).any():
             raise InputError(
-                "Validation records must have equal labels and thresholds to be added; got shapes "
-                f"(labels, thresholds) {shape} and {other_shape}. Create both records again."
+                "Only validation records with equal labels and thresholds can be added; got "
+                f"shapes (labels, thresholds) {shape} and {other_shape}. Create both records again "
+                "with the same labels."
             )
         sums = {
             f.name: getattr(self, f.name) + getattr(other, f.name)
@@ -235,7 +236,7 @@ def _validation_record_inconsistencies(record: ValidationRecord) -> Iterator[str
     if {a.shape for a in per_label} != {(len(predicted), thresholds.size)} or {
         a.shape for a in per_threshold
     } != {thresholds.shape}:
-        yield f"there is not one number for each of {thresholds.size} thresholds"
+        yield f"each array must have one value for each of {thresholds.size} thresholds"
         return
     if (
         thresholds.size < 2

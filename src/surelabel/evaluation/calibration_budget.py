@@ -160,8 +160,8 @@ def _validate_calibration_budget_sizes(sizes: Sequence[int] | None, n: int) -> t
     """Return the budgets in increasing order, or the default budgets if ``sizes`` is None."""
     if n < MIN_LABELLED_IMAGES:
         raise InputError(
-            f"The calibration budget needs at least {MIN_LABELLED_IMAGES} labelled images; "
-            f"got {n}. Label more images, or omit the calibration budget."
+            f"The calibration budget requires at least {MIN_LABELLED_IMAGES} annotated images; "
+            f"got {n}. Annotate more images, or omit the calibration budget."
         )
     if sizes is None:
         doubled = SMALLEST_SIZE * 2 ** np.arange(np.log2(n / 2 / SMALLEST_SIZE) + 1e-9)
@@ -169,8 +169,8 @@ def _validate_calibration_budget_sizes(sizes: Sequence[int] | None, n: int) -> t
     ascending = tuple(sorted({int(size) for size in sizes}))
     if not ascending or ascending[0] < 1 or ascending[-1] >= n:
         raise ConfigError(
-            f"sizes must be whole numbers from 1 to {n - 1}, so that some of the {n} labelled "
-            f"images remain as test images; got {list(sizes)}."
+            f"sizes must contain whole numbers from 1 to {n - 1}; got {list(sizes)}. At least one "
+            f"of the {n} annotated images must remain as a test image."
         )
     return ascending
 

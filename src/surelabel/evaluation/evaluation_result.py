@@ -124,16 +124,17 @@ def find_label_rows_for_evaluation(
     """
     if list(predictions.names) != list(labelled.names):
         raise InputError(
-            f"Predictions and labels must have the same names in the same order; got "
-            f"{list(predictions.names)[:5]} … and {list(labelled.names)[:5]} …. Load the labels "
-            "with the names of the predictions."
+            "The predictions and the dataset must have the same labels in the same order; got "
+            f"labels that start with {list(predictions.names)[:5]} and {list(labelled.names)[:5]}. "
+            "Load the dataset with the labels of the predictions."
         )
     row_of_path = {path: row for row, path in enumerate(labelled.paths)}
     unlabelled = [p for p in predictions.paths if p not in row_of_path]
     if unlabelled:
         raise InputError(
-            f"All predicted images must have labels; got {len(unlabelled)} of {len(predictions)} "
-            f"images without labels, such as {unlabelled[0]}. Add the labels of these images."
+            f"The dataset must contain all predicted images; got {len(unlabelled)} of "
+            f"{len(predictions)} images that are not in the dataset, such as {unlabelled[0]}. "
+            "Annotate these images, or leave out their predictions."
         )
     return np.array([row_of_path[p] for p in predictions.paths])
 
@@ -168,13 +169,13 @@ def evaluate_predictions(
         targets, known = to_mapped_array(targets[rows]), to_mapped_array(known[rows])
     if not known.any():
         raise InputError(
-            "At least one target of the predicted images must be known; got none. Check that the "
-            "dataset and the names match."
+            "At least one target of the predicted images must be known; got only unknown targets. "
+            "Check that the dataset contains annotations of the predicted labels."
         )
     if uncalibrated_logits is not None and predictions.calibration is None:
         raise InputError(
-            "uncalibrated_logits must be given for calibrated predictions only; got uncalibrated "
-            "predictions. Leave out uncalibrated_logits, or calibrate first."
+            "uncalibrated_logits require calibrated predictions; got uncalibrated predictions. "
+            "Leave out uncalibrated_logits, or calibrate the recognizer before the prediction."
         )
     order = prediction_ranking_values(predictions)
     summary = {name: metric(order, targets, known) for name, metric in RANKING.items()}

@@ -127,14 +127,16 @@ def find_label_errors(
     y, mask = validate_target_arrays(targets, known)
     check_shapes(logits=(x, "n c"), targets=(y, "n c"))
     if not np.isfinite(x).all():
-        raise InputError("logits must be finite; got NaN or infinite values. Correct these values.")
+        raise InputError(
+            "logits must be finite; got NaN or infinite values. Leave out images with such values."
+        )
     mask = mask & ((y == 0) | (y == 1))
     is_positive = mask & (y == 1)
     for name, n_targets in (("positive", is_positive.sum()), ("negative", (mask & (y == 0)).sum())):
         if not n_targets:
             raise InputError(
-                f"Label errors need positive and negative targets; got no {name} target. Add "
-                "annotated images."
+                "The estimation of label errors requires positive and negative targets; got no "
+                f"{name} target. Add images with {name} targets."
             )
     rates, slope, level = _fit_error_rates(x[mask], is_positive[mask])
     true = expit(slope * x + level)

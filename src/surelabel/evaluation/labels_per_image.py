@@ -115,7 +115,9 @@ def validate_labels_per_image_targets(
     targets_or_zeros = np.zeros(np.shape(probabilities)) if targets is None else targets
     p, y, known = validate_probability_metric_inputs(probabilities, targets_or_zeros, known)
     if not len(p):
-        raise InputError("probabilities must have at least one image; got none. Add images.")
+        raise InputError(
+            "probabilities must have at least one image; got an empty array. Add images."
+        )
     return p, None if targets is None else y, known
 
 
@@ -129,7 +131,7 @@ def predict_labels_per_image(probabilities: Array, threshold: float | npt.ArrayL
     thresholds = np.asarray(threshold, dtype=np.float64)
     if thresholds.shape not in ((), probabilities.shape[1:]):
         raise ConfigError(
-            "threshold must be one number, or one for each of "
+            "threshold must be one number, or one number for each of "
             f"{format_count(probabilities.shape[1], 'label')}; got shape {thresholds.shape}."
         )
     if not ((thresholds >= 0) & (thresholds <= 1)).all():

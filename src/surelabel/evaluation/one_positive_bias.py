@@ -75,12 +75,12 @@ def measure_one_positive_bias(
     if columns.shape != (n,) or columns.dtype.kind not in "iu":
         raise InputError(
             f"main must contain a whole number for each of {format_count(n, 'image')}; got "
-            f"{columns.dtype} of shape {columns.shape}."
+            f"an array of {columns.dtype} with shape {columns.shape}."
         )
     if n and not (columns.min() >= -1 and columns.max() < c):
         raise InputError(
-            f"main must contain column indices in 0 … {c - 1}, or -1; got {columns.min()} to "
-            f"{columns.max()}."
+            f"main must contain column indices from 0 to {c - 1}, or -1 for a main object without "
+            f"column; got values from {columns.min()} to {columns.max()}."
         )
     is_main = np.arange(c) == columns[:, None]
     predicted = _one_positive_bias_predictions(scores, positive, known)

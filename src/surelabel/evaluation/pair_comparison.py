@@ -47,7 +47,7 @@ def _check_same_queries(first: PairDirection, second: PairDirection) -> None:
     )
     if not is_same:
         raise InputError(
-            "Two evaluations can be compared if they have the same images, captions and metrics; "
+            "Both evaluations must have the same images, captions and metrics; "
             f"got {len(first.queries)} queries with {len(first.values)} metrics and "
             f"{len(second.queries)} queries with {len(second.values)} metrics. Evaluate both "
             "models on the same pairs with the same relevance."

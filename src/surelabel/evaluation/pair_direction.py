@@ -158,7 +158,9 @@ def evaluate_pair_direction(
     graded = compute_relevant_ranks(scores, relevant)
     own = graded.own()
     if not len(own.queries):
-        raise InputError("At least one image must have a caption; got none. Check image_rows.")
+        raise InputError(
+            "At least one image must have a caption; got no such image. Check image_rows."
+        )
     graded = graded.of_queries(own.queries)
     all_relevant = own if threshold is None else graded.at_least(threshold)
     top_items = top_items_of_queries(scores, k=min(TOP_ITEMS, n_items))[own.queries]

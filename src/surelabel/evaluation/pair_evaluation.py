@@ -153,9 +153,9 @@ def evaluate_pair_scores(
     check_shapes(scores=(scores, "n s"), variances=(variances, "n s"))
     if scores.shape != (n_images, len(pairs)):
         raise InputError(
-            f"scores must have one row per image and one column per caption, "
-            f"({n_images}, {len(pairs)}); got {scores.shape}. Transpose the scores, or score the "
-            "same pairs."
+            f"scores must have one row per image and one column per caption, with shape "
+            f"({n_images}, {len(pairs)}); got shape {scores.shape}. Transpose the scores, or "
+            "compute the scores of these pairs."
         )
     relevance = pairs.relevance if relevance is None else relevance
     directions = evaluate_pair_directions(scores, pairs, variances, relevance, threshold=threshold)

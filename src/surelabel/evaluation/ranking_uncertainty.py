@@ -55,7 +55,7 @@ def evaluate_ranking_uncertainty(
     if not (np.isfinite(values).all() and np.isfinite(precision).all()):
         raise InputError(
             "uncertainties and average_precision must be finite; got NaN or infinite values. Leave "
-            "out these queries."
+            "out queries with such values."
         )
     means = np.cumsum(values, axis=1) / np.arange(1, values.shape[1] + 1)
     has_bins = len(values) >= UNCERTAINTY_BINS

@@ -107,8 +107,8 @@ def _has_image_queries(name: str, pairs: Pairs, relevant_ids: Mapping[int, Seque
         return n_to_captions > n_to_images
     if ("image_to_caption" in name) == ("caption_to_image" in name):
         raise InputError(
-            f"{name}: all queries must be images, or all must be captions; got ids that allow "
-            f"both directions, for {format_count(n_to_images, 'pair')} each. Add image_to_caption "
+            f"{name}: the ids must show whether the queries are images or captions; got "
+            f"{format_count(n_to_images, 'matching pair')} in each direction. Add image_to_caption "
             "or caption_to_image to the name of the file."
         )
     return "image_to_caption" in name

@@ -82,8 +82,9 @@ def select_shared_predictions(
     is_annotated = np.asarray(taken.known.any(axis=0))
     if not is_annotated.any():
         raise InputError(
-            f"At least one shared label must have a known target; got none for "
-            f"{list_labels(list(targets.names)[:5])}. Check that the dataset has these labels."
+            f"At least one shared label must have a known target; got no known target of "
+            f"{list_labels(list(targets.names)[:5])}. Check that the dataset contains annotations "
+            "of these labels."
         )
     columns = np.flatnonzero(is_annotated)
     return SharedPredictions(
@@ -128,8 +129,9 @@ def _shared_labels(
     pairs = [(i, j) for i, j in pairs if counts[0][i] == counts[1][j] == 1]
     if not pairs:
         raise InputError(
-            f"Two predictions must share a label; got {list_labels(list(first.names)[:5])} and "
-            f"{list_labels(list(second.names)[:5])}. Give aliases (sofa|couch), or rename labels."
+            "Both predictions must share at least one label; got "
+            f"{list_labels(list(first.names)[:5])} and {list_labels(list(second.names)[:5])}. Give "
+            "aliases (sofa|couch), or rename labels."
         )
     columns = np.array(pairs).T
     names = list(first_names or first.names)
@@ -188,5 +190,5 @@ def _no_shared_image_error(
     )
     return InputError(
         f"Both predictions and the dataset must share images; got {paths}. Run the command in the "
-        "folder of the relative paths, or predict the images of the dataset."
+        "folder to which relative paths refer, or predict the images of the dataset with A and B."
     )

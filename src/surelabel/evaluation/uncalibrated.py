@@ -7,6 +7,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from surelabel.arrays import LOGIT_LIMIT, Array, Flags
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.mapped_arrays import to_mapped_array
 from surelabel.metrics import PROBABILITY
@@ -55,8 +56,9 @@ def evaluate_uncalibrated(
         )
     if not np.isfinite(log_odds).all():
         raise InputError(
-            f"uncalibrated_logits must be finite log-odds; got {(~np.isfinite(log_odds)).sum():,} "
-            "values that are not finite. Use the output of the link, before the calibrator."
+            "uncalibrated_logits must be finite log-odds; got "
+            f"{format_count((~np.isfinite(log_odds)).sum(), 'NaN or infinite value')}. Pass the "
+            "output of the link, which is the input of the calibrator."
         )
     metrics = UncalibratedMetrics(to_mapped_array(log_odds.clip(-LOGIT_LIMIT, LOGIT_LIMIT)), {})
     p = metrics.probabilities

@@ -154,8 +154,8 @@ def _split_seen_and_unseen_classes(
     is_index = columns.ndim == 1 and columns.dtype.kind in "iu" and columns.size > 0
     if not is_index or columns.min() < 0 or columns.max() >= classes:
         raise InputError(
-            f"seen_columns must be one or more whole numbers in 0 … {classes - 1}; got "
-            f"{columns.tolist()}. Convert a mask to columns with numpy.flatnonzero."
+            f"seen_columns must contain one or more column indices from 0 to {classes - 1}; got "
+            f"{columns.tolist()}. If seen_columns is a mask, convert it with numpy.flatnonzero."
         )
     seen = np.unique(columns).astype(np.intp)
     unseen = np.setdiff1d(np.arange(classes), seen)

@@ -360,7 +360,7 @@ def _to_cacheable_float16(key: str, array: npt.ArrayLike) -> Float16Array:
         float16_array = np.array(array, dtype=np.float16, order="C")
     if not np.isfinite(float16_array).all():
         raise InputError(
-            f"Arrays in the cache must be finite in fp16; got NaN, infinity or a "
-            f"larger value in the array of {key!r}. Use other weights."
+            f"Arrays in the cache must be finite in fp16; got NaN, infinity or a value above "
+            f"65,504 in the array of {key!r}. Use an encoder with other weights."
         )
     return float16_array

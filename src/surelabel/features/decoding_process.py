@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from surelabel.features.decoding_memory import limit_decoding_memory
+from surelabel.data.decoding_memory import limit_decoding_memory
 from surelabel.features.message_buffer import MessageBuffer, PackedMessage
 
 Task = TypeVar("Task")

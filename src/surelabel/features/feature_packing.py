@@ -109,8 +109,8 @@ def _pack_float16(rows: Tensor) -> Float16Array:
     largest = float(rows.abs().amax())
     if largest > FLOAT16_MAX:
         raise DataError(
-            f"Features must stay below {FLOAT16_MAX:.0f} to be stored in fp16; got {largest:.3g}. "
-            "Use other weights."
+            f"Absolute values of features must be at most {FLOAT16_MAX:,.0f}, the largest fp16 "
+            f"number; got {largest:,.3g}. Use an encoder with other weights."
         )
     arrays: Float16Array = rows.cpu().numpy().astype(np.float16)
     return arrays

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from surelabel.counts import format_count
 from surelabel.data.images import open_image
 from surelabel.encoders import Encoder
 from surelabel.errors import DataError, InputError, NoReadableImage
@@ -94,7 +95,7 @@ def encode_image_files(
         DataError: If no image can be read, or if ``strict`` is True and an image cannot be read.
     """
     if not paths:
-        raise InputError("paths must have at least one image; got none. Give image files.")
+        raise InputError("paths must contain at least one image file; got none. Give image files.")
     workers = image_feature_worker_count(len(paths)) if workers is None else workers
     batch_size = encoding_batch_size(encoder) if batch_size is None else batch_size
     cached_keys = cache.keys(encoder.fingerprint, kind) if cache else frozenset[str]()
@@ -232,7 +233,8 @@ class _ImageFeatureCollector:
         )
         if not self._keys:
             raise NoReadableImage(
-                f"At least one image must be readable; none of {len(paths)} is. The first: "
+                "At least one image must be readable; got "
+                f"{format_count(len(paths), 'unreadable image')}. The first error: "
                 f"{skipped[0].path}: {skipped[0].reason}.",
                 skipped,
             )

@@ -48,7 +48,9 @@ def encode_images_in_memory(
             be decoded.
     """
     if not images:
-        raise InputError("images must have at least one image; got none. Give at least one image.")
+        raise InputError(
+            "images must contain at least one image; got none. Give one or more images."
+        )
     arrays, decode_seconds, model_seconds = [], 0.0, 0.0
     reasons: dict[int, str] = {}
     for first in range(0, len(images), batch_size):
@@ -70,7 +72,8 @@ def encode_images_in_memory(
     if skipped and (strict or not arrays):
         problems = "; ".join(f"{image.path}: {image.reason}" for image in skipped)
         raise DataError(
-            f"{len(skipped)} of {format_count(len(images), 'image')} cannot be decoded: {problems}."
+            f"{len(skipped)} of {format_count(len(images), 'image')} cannot be decoded: "
+            f"{problems}. Remove or replace these images."
         )
     rows = np.array([row for row in range(len(images)) if row not in reasons])
     return EncodedImages(

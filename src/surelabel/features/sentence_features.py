@@ -98,8 +98,8 @@ def encode_sentence_block_features(
     )
     if not packed.tokens.isfinite().all():
         raise InputError(
-            f"The input tokens of the last {depth} text blocks of {encoder.name} must be "
-            "numbers below 65,504; got larger values. Use another number of blocks."
+            f"The input tokens of the last {depth} text blocks of {encoder.name} must be finite in "
+            "fp16; got NaN, infinity or a value above 65,504. Use fewer or more blocks."
         )
     return replace(packed, layer=layer)
 

@@ -106,8 +106,8 @@ def encode_views(
     layouts = list(layout) if isinstance(layout, Sequence) else [layout] * len(images)
     if not images or len(layouts) != len(images):
         raise InputError(
-            f"There must be at least one image, and one layout for all images or per image; got "
-            f"{format_count(len(images), 'image')} and {len(layouts)} layouts."
+            f"images must contain at least one image, and layout must be one layout or one per "
+            f"image; got {format_count(len(images), 'image')} and {len(layouts)} layouts."
         )
     batch_size = encoding_batch_size(encoder) if batch_size is None else batch_size
     in_memory = not isinstance(images[0], str)

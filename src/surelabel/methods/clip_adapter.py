@@ -9,7 +9,7 @@ from surelabel.encoders import Encoder
 from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.prompt_tuning.residual_adapter import ResidualAdapter
-from surelabel.methods.text_scoring.score_level import initial_score_level
+from surelabel.methods.text_scoring.scale_and_bias import initial_scale_and_bias
 from surelabel.methods.zero_shot import ZeroShot
 from surelabel.records import Features
 
@@ -65,8 +65,8 @@ class ClipAdapter(Method):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scale a and bias b by Platt scaling; see ``initial_score_level``."""
-        slope, bias = initial_score_level(self.zero_shot(features), targets, known, link)
+        """Initialize scale a and bias b by Platt scaling; see ``initial_scale_and_bias``."""
+        slope, bias = initial_scale_and_bias(self.zero_shot(features), targets, known, link)
         self.log_slope.copy_(slope.log())
         self.bias.copy_(bias)
 

@@ -10,7 +10,7 @@ from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
-from surelabel.methods.text_scoring.score_level import ScoreLevel
+from surelabel.methods.text_scoring.scale_and_bias import ScaleAndBias
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
@@ -99,12 +99,12 @@ class CoCoOp(Method):
         )
         for parameter in self.image_network[2].parameters():
             nn.init.zeros_(parameter)
-        self.level = ScoreLevel()
+        self.level = ScaleAndBias()
         self.to(self.text_scorer.texts.device)
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScoreLevel``."""
+        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScaleAndBias``."""
         scores = self.text_scorer(features.pooled, self.context())
         self.level.initialize(scores, targets, known, link)
 

@@ -9,7 +9,7 @@ from surelabel.encoders import Encoder
 from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
-from surelabel.methods.text_scoring.score_level import ScoreLevel
+from surelabel.methods.text_scoring.scale_and_bias import ScaleAndBias
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
@@ -91,12 +91,12 @@ class CoOp(Method):
             class_specific=class_specific,
         )
         self.open_vocabulary = not class_specific
-        self.level = ScoreLevel()
+        self.level = ScaleAndBias()
         self.to(self.text_scorer.texts.device)
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScoreLevel``."""
+        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScaleAndBias``."""
         self.level.initialize(self._pooled_scores(features), targets, known, link)
 
     def forward(self, features: Features) -> Tensor:

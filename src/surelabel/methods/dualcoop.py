@@ -17,7 +17,7 @@ from surelabel.methods.prompt_tuning.region_scores import (
     softmax_region_weights,
     whole_images_and_patches,
 )
-from surelabel.methods.text_scoring.score_level import ScoreLevel
+from surelabel.methods.text_scoring.scale_and_bias import ScaleAndBias
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
@@ -105,12 +105,12 @@ class DualCoOp(Method):
         self.negative_weight = nn.Parameter(torch.zeros(()))
         self.open_vocabulary = not class_specific
         self.spatial_scale = spatial_scale
-        self.level = ScoreLevel()
+        self.level = ScaleAndBias()
         self.to(self.text_scorer.texts.device)
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScoreLevel``."""
+        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScaleAndBias``."""
         self.level.initialize(self._pooled_scores(features), targets, known, link)
 
     def forward(self, features: Features) -> Tensor:

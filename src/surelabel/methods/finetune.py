@@ -83,7 +83,7 @@ class FineTune(Method):
             return self.head(features)
         if self.network is None:
             raise NotFitted(
-                "FineTune has no image network to encode pixels with; call initialize(…) first."
+                "FineTune needs an image network to encode pixels; call initialize(…) first."
             )
         device = next(self.network.parameters()).device
         vectors = self.network(features.pixels.to(device))

@@ -472,8 +472,8 @@ def check_method_contract(name: str, method: object) -> None:
     _check_method_members(name, method, REQUIRED_MEMBERS)
     if method.learns_from not in get_args(LearnsFrom):
         raise ConfigError(
-            f"learns_from of method {name} must be labels, images, texts, pairs or nothing; got "
-            f"{method.learns_from!r}. See {CONTRACT_PAGE}."
+            f'learns_from of method {name} must be "labels", "images", "texts", "pairs" or '
+            f'"nothing"; got {method.learns_from!r}. See {CONTRACT_PAGE}.'
         )
     known_needs = list(MEMBERS_OF_NEED)
     if not isinstance(method.needs, tuple) or any(n not in known_needs for n in method.needs):

@@ -9,7 +9,7 @@ from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
-from surelabel.methods.text_scoring.score_level import initial_score_level
+from surelabel.methods.text_scoring.scale_and_bias import initial_scale_and_bias
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 from surelabel.views import TileGrids, TileLayout, image_and_view_vectors
@@ -108,12 +108,12 @@ class MLDecoder(Method):
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
         """Initialize the scale of the weights and the biases by Platt scaling.
 
-        See ``initial_score_level``.
+        See ``initial_scale_and_bias``.
         """
         is_training = self.training
         scores = self.eval()(features)
         self.train(is_training)
-        slope, bias = initial_score_level(scores, targets, known, link)
+        slope, bias = initial_scale_and_bias(scores, targets, known, link)
         self.weights.mul_(slope)
         self.bias.fill_(bias)
 

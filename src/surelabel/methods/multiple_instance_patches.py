@@ -136,8 +136,8 @@ class MultipleInstancePatches(MultipleInstanceMethod):
         """Return the unit vectors of the cells, ``(n, p, d)``."""
         if features.patches is None or features.multi_layer is None:
             raise InputError(
-                "multiple_instance_patches needs patches and their outputs of several layers; got "
-                "features without them. Encode images with kind=multi_layer."
+                "multiple_instance_patches needs features.patches and features.multi_layer; at "
+                "least one is missing. Encode images with kind='multi_layer'."
             )
         outputs = features.multi_layer.flatten(2)
         return F.normalize(features.patches + outputs @ self.layer_map.flatten(1).T, dim=-1)

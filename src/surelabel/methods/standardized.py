@@ -99,7 +99,7 @@ class Standardized(Method):
         if len(names) < MIN_LABELS:
             raise ConfigError(
                 f"standardized compares labels with each other and needs {MIN_LABELS} or more; "
-                f"got {len(names)}. Add labels, or use zero_shot."
+                f"got {len(names)}. Add labels, or use the method zero_shot."
             )
         words = text_scorer_background_without_labels(background, names)
         first_synonyms = [split_label_aliases(name)[0] for name in names]
@@ -143,7 +143,7 @@ class Standardized(Method):
         if bool((deviation[: self.n_labels] <= MIN_DEVIATION).all()):
             warnings.warn(
                 f"The {len(rows)} images have equal scores, so all standardized scores are 0. "
-                "Fit on images that differ, or use zero_shot.",
+                "Fit on images that differ, or use the method zero_shot.",
                 stacklevel=3,  # past no_grad
             )
         self.mean.copy_(rows.mean(dim=0))

@@ -18,8 +18,8 @@ from surelabel.methods.prompt_tuning.region_scores import (
     softmax_region_weights,
 )
 from surelabel.methods.prompt_tuning.residual_adapter import ResidualAdapter
+from surelabel.methods.text_scoring.scale_and_bias import ScaleAndBias
 from surelabel.methods.text_scoring.score_domains import reference_score_domain
-from surelabel.methods.text_scoring.score_level import ScoreLevel
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
@@ -124,7 +124,7 @@ class T2IPAL(Method):
         self.adapter = ResidualAdapter(encoder.width, ratio=ratio, reduction=reduction)
         self.spatial_scale = spatial_scale
         self.prototype_weight = prototype_weight
-        self.level = ScoreLevel()
+        self.level = ScaleAndBias()
         self.to(self.text_scorer.texts.device)
 
     @property
@@ -146,7 +146,7 @@ class T2IPAL(Method):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScoreLevel``."""
+        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScaleAndBias``."""
         self.level.initialize(self._merged_scores(features), targets, known, link)
 
     def forward(self, features: Features) -> Tensor:

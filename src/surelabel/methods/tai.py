@@ -17,7 +17,7 @@ from surelabel.methods.prompt_tuning.region_scores import (
     region_score_maps,
     softmax_region_weights,
 )
-from surelabel.methods.text_scoring.score_level import ScoreLevel
+from surelabel.methods.text_scoring.scale_and_bias import ScaleAndBias
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
@@ -106,17 +106,17 @@ class TaI(Method):
             for _ in range(2)
         )
         self.token_scale, self.spatial_scale = token_scale, spatial_scale
-        self.level = ScoreLevel()
-        self.branch_levels = nn.ModuleList(ScoreLevel() for _ in self.branch_weights)
+        self.level = ScaleAndBias()
+        self.branch_levels = nn.ModuleList(ScaleAndBias() for _ in self.branch_weights)
         self.to(self.text_scorer.texts.device)
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scales and biases by Platt scaling of the scores; see ``ScoreLevel``."""
+        """Initialize scales and biases by Platt scaling of the scores; see ``ScaleAndBias``."""
         branches = self._branch_scores(features, self.token_scale)
         levels = [*self.branch_levels, self.level]
         for level, scores in zip(levels, [*branches, self._mean(branches)], strict=True):
-            assert isinstance(level, ScoreLevel)
+            assert isinstance(level, ScaleAndBias)
             level.initialize(scores, targets, known, link)
 
     def training_scores(self, features: Features, targets: Tensor, known: Tensor) -> Tensor:

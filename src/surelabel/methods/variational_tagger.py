@@ -13,7 +13,7 @@ from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.pair_scoring.pair_projection import PairProjection
-from surelabel.methods.text_scoring.score_level import ScoreLevel
+from surelabel.methods.text_scoring.scale_and_bias import ScaleAndBias
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.methods.variational.all_pairs import folded_pair_outputs, pair_block_sizes
 from surelabel.methods.variational.folded_heads import fold_posterior_heads
@@ -141,7 +141,7 @@ class VariationalTagger(Method):
         self.residual_head = nn.utils.skip_init(nn.Linear, hidden_width, 1)
         nn.init.zeros_(self.residual_head.weight)
         nn.init.zeros_(self.residual_head.bias)
-        self.level = ScoreLevel()
+        self.level = ScaleAndBias()
         self.learning_rate_scales = {
             "posterior": POSTERIOR_RATE,
             "posterior.log_variance_heads": 1.0,

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import LOGIT_LIMIT, Array, Flags, validate_target_arrays
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
@@ -94,9 +95,9 @@ def log_loss_of_logits(
     check_shapes(logits=(z, "n c"), targets=(y, "n c"))
     if not np.isfinite(z).all():
         raise InputError(
-            f"logits must be finite; got {(~np.isfinite(z)).sum()} values that are NaN or "
-            f"infinite. Clip infinite logits to [-40, 40]; replace NaN with 0 and set known=False "
-            f"for the same entries."
+            "logits must be finite; got "
+            f"{format_count((~np.isfinite(z)).sum(), 'NaN or infinite value')}. Clip infinite "
+            "logits to [-40, 40]; replace NaN with 0 and set known=False for the same entries."
         )
     losses = np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))) - y * z
     return float(divide_or_nan(losses[known].sum(), known.sum()))

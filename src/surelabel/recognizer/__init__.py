@@ -36,7 +36,7 @@ from surelabel.recognizer.tagging import (
     tag,
 )
 from surelabel.recognizer.threshold_selection import guarantee, operating_point
-from surelabel.recognizer_folders import check_saved_recognizer_folder
+from surelabel.recognizer_folder_checks import check_saved_recognizer_folder
 
 __all__ = [
     "AnnotationBatch",

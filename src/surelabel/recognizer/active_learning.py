@@ -115,7 +115,8 @@ def label_next(
     if not is_pool.any():
         raise InputError(
             f"label-next requires rows without labels; got {format_count(len(rows), 'row')} that "
-            "have labels or were chosen before. Add images with --pool, or rows without targets."
+            "have labels or were chosen before. Add images with --pool, or add rows without labels "
+            "to the dataset."
         )
     n_random = round(count * (random_share if is_annotated.any() else 1))
     sample = grow_random_sample(
@@ -161,8 +162,8 @@ def _check_label_next_settings(count: int, random_share: float) -> None:
         raise ConfigError(f"count must be >= 1; got {count}. Give the number of rows to annotate.")
     if not 0 <= random_share <= 1:
         raise ConfigError(
-            f"random_share must be in [0, 1]; got {random_share}. Give the default, "
-            f"{DEFAULT_RANDOM_SHARE}."
+            f"random_share must be in [0, 1]; got {random_share}. Give a value such as the "
+            f"default, {DEFAULT_RANDOM_SHARE}."
         )
 
 

@@ -185,15 +185,15 @@ class AnnotationBatch:
         assert selection is not None  # by construction
         n_strategy = len(self) - self.n_random
         parts = [
-            f"{format_count(len(self), self.noun)} of {self.n_pool:,} without labels: "
-            f"{self.n_random} at random"
+            f"The batch contains {format_count(len(self), self.noun)} of {self.n_pool:,} without "
+            f"labels: {self.n_random} chosen at random"
             + (f", {n_strategy} by the strategy {self.chosen_by[-1]}." if n_strategy else ".")
         ]
         n_random = int(selection.is_random.sum())
         if n_random:
             parts.append(
-                f"Random rows of the table: {n_random}, inclusion probability "
-                f"{self.inclusion_probability:.3g}."
+                f"The table contains {format_count(n_random, 'random row')}, with inclusion "
+                f"probability {self.inclusion_probability:.3g}."
             )
         if self.n_pending:
             parts.append(

@@ -49,8 +49,8 @@ def annotation_pool(
     if isinstance(resolved, LabelledFeatures):
         if pool is not None:
             raise InputError(
-                "A pool must be images; got a pool for vectors or scores. Give one dataset, in "
-                "which the targets of rows without labels are unknown."
+                "A pool requires a dataset of images; got a dataset of vectors or scores. Add the "
+                "rows of the pool to the dataset, with unknown targets."
             )
         return _with_labels(resolved, labels), len(resolved)
     if isinstance(resolved, Images):
@@ -86,7 +86,8 @@ def _with_pool(table: LabelledImages, pool: RecognizerInput | None) -> LabelledI
     given = resolve_recognizer_files(pool)
     if isinstance(given, LabelledFeatures):
         raise InputError(
-            f"A pool must be images; got {type(given).__name__}. Give paths or a folder of images."
+            f"A pool must contain images; got {type(given).__name__}. Give image paths or a folder "
+            "of images."
         )
     in_table = {_real_image_path(path) for path in table.paths}
     paths = [str(path) for path in given.paths if _real_image_path(path) not in in_table]

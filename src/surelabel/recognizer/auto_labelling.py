@@ -123,10 +123,10 @@ class AutoLabels:
         """Return sentences that state the bound for the accepted targets and its condition."""
         group = "all labels together" if self.pooled else "each label and predicted target"
         return (
-            f"For {group}, the expected share of wrong targets among the accepted ones is at most "
-            f"{100 * self.max_wrong:g} %. The bound requires that the calibration images are a "
-            f"random sample of the same {self.noun}s. It holds for all {len(self):,} {self.noun}s "
-            f"together, not for one {self.noun}."
+            f"For {group}, the expected share of wrong targets among accepted targets is at most "
+            f"{100 * self.max_wrong:g} %. The bound requires that the calibration {self.noun}s are "
+            f"a random sample of the collection to label. The bound holds for all {len(self):,} "
+            f"{self.noun}s together, not for a single {self.noun}."
         )
 
     def as_labelled_images(self) -> LabelledImages:
@@ -334,8 +334,8 @@ def _check_enough_calibration_images(
     if most < fewest:
         raise InputError(
             f"max_wrong {max_wrong:g} requires at least "
-            f"{format_count(fewest, 'calibration image')} with the same predicted target of a "
-            f"label; got at most {most}. Annotate more random images, or allow more wrong targets."
+            f"{format_count(fewest, 'calibration image')} with the same predicted target for one "
+            f"label; got at most {most}. Annotate more random images, or increase max_wrong."
         )
 
 

@@ -218,8 +218,8 @@ def fit_recognizer_calibration_without_labels(
     check_shapes(raw=(raw, "n c"))
     if raw.shape != (len(paths), len(names_with_aliases)):
         raise InputError(
-            f"raw must have one row per image and one column per label, ({len(paths)}, "
-            f"{len(names_with_aliases)}); got {raw.shape}. Give the scores of all these images and "
+            f"raw must have the shape ({len(paths)}, {len(names_with_aliases)}), with one row per "
+            f"image and one column per label; got {raw.shape}. Give the scores of all images and "
             "labels."
         )
     rows, vectors = _encode_windows_for_calibrating(encoder, paths, cache, progress)
@@ -269,9 +269,9 @@ def _encode_windows_for_calibrating(
     readable = [i for i in range(len(readable_paths)) if i not in windows.unreadable]
     if not readable:
         raise DataError(
-            f"At least one of {format_count(len(readable_paths), 'image')} must be readable "
-            f"twice; all images failed the second time, such as {readable_paths[0]}. Check the "
-            "disk and run again."
+            "The second pass over the images must read at least one of "
+            f"{format_count(len(readable_paths), 'image')}; all images failed, such as "
+            f"{readable_paths[0]}. Check the disk and run again."
         )
     vectors = torch.cat([images.features.pooled[:, None], windows.views], dim=1)
     return images.rows[readable].tolist(), vectors[readable]

@@ -128,17 +128,20 @@ class CalibrationRecord:
                 return other
             description = f"{self.description.removesuffix(NEW_LABELS)}{NEW_LABELS}"
             warnings.warn(
-                f"The calibration ({self.name}) has parameters per label. The new labels use only "
-                f"its shared parameters ({calibrator_key(shared)}).",
+                f"The calibration ({self.name}) has parameters per label. For new labels, the "
+                f"calibration uses only the shared parameters ({calibrator_key(shared)}).",
                 stacklevel=4,
             )
             return replace(other, description=description)
         name = calibrator_key(shared)
         title = f"{self.name}, adapted to a label shift" if self.shift else self.name
         consequence = (
-            f"The new labels use only its shared parameters ({name})."
+            f"For new labels, the calibration uses only the shared parameters ({name})."
             if name
-            else "The calibration is dropped: calibrate again to obtain probabilities."
+            else (
+                "The calibration is dropped. To obtain probabilities, calibrate again with the new "
+                "labels."
+            )
         )
         warnings.warn(
             f"The calibration ({title}) has parameters per label. {consequence}", stacklevel=4
@@ -176,8 +179,9 @@ class CalibrationRecord:
         """
         if self.record is None:
             raise NotFitted(
-                "adapt_to_shift requires the label frequencies of the calibration images; this "
-                "calibration has no validation record. Calibrate on 20 or more images first."
+                "adapt_to_shift requires a validation record with the label frequencies of the "
+                "calibration images; this calibration has no validation record. Calibrate on 20 or "
+                "more images first."
             )
         known = self.record.predicted_positives[:, 0]
         prior = (self.record.expected_true_positives[:, 0] + 0.5) / (known + 1)
@@ -188,8 +192,8 @@ class CalibrationRecord:
         )
         if not estimate.converged:
             raise InputError(
-                "The estimate of the label frequencies of these images must converge; got no "
-                f"convergence in {estimate.steps} steps. Give more images."
+                "The estimated label frequencies of these images must converge; they did not "
+                f"converge in {estimate.steps} steps. Give more images."
             )
         shift = np.where(known > 0, estimate.logit_shift, 0.0)
         n_images = len(np.asarray(raw))
@@ -217,15 +221,16 @@ def restore_calibration_record(
     fit_labels, log_losses = state.get("labels", []), state.get("log_losses", {})
     if name not in list(CALIBRATORS) or "state" not in state or not isinstance(description, str):
         raise DataError(
-            f"calibration.json must contain one of {', '.join(CALIBRATORS)} with its state and a "
-            f"description as text; got {name!r} and {description!r}. Calibrate again, or install "
-            "the version of surelabel that saved the file."
+            "calibration.json must contain a calibrator with state and description; got the "
+            f"calibrator {name!r} and the description {description!r}. The known calibrators are "
+            f"{', '.join(CALIBRATORS)}. Calibrate again, or install the version of surelabel that "
+            "saved the file."
         )
     if not isinstance(shift, list) or not all(
         _is_calibration_record_shift(value) for value in shift
     ):
         raise DataError(
-            f"shift in calibration.json must be numbers in [-1000, 1000]; got {shift}. "
+            f"shift in calibration.json must be a list of numbers in [-1000, 1000]; got {shift}. "
             "Calibrate again."
         )
     if not isinstance(uses_labels, bool):
@@ -235,12 +240,12 @@ def restore_calibration_record(
         )
     if not isinstance(fit_labels, list) or not all(isinstance(label, str) for label in fit_labels):
         raise DataError(
-            f"labels in calibration.json must be a list of texts; got {fit_labels!r}. "
-            "Calibrate again."
+            f"labels in calibration.json must be a list of strings; got {fit_labels!r}. Calibrate "
+            "again."
         )
     if not are_selection_log_losses(log_losses):
         raise DataError(
-            "log_losses in calibration.json must be a finite number for each calibrator; got "
+            "log_losses in calibration.json must contain a finite number for each calibrator; got "
             f"{log_losses!r}. Calibrate again."
         )
     calibrator = CALIBRATORS[name]().restore(state["state"])

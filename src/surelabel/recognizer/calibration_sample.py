@@ -84,8 +84,8 @@ def make_calibration_sample(
     targets, known = labelled.targets[rows], labelled.known[rows]
     if not np.isin(targets[known], (0, 1)).all():
         raise InputError(
-            "Targets of calibration images must be 0 or 1; got soft targets between 0 and 1. Make "
-            "these targets unknown (NaN), or replace them by 0 or 1."
+            "Targets of calibration images must be 0 or 1; got soft targets between 0 and 1. "
+            "Replace each soft target by 0, 1 or NaN (unknown)."
         )
     sample = CalibrationSample(
         predictions, targets > 0, known, prediction_keys(recognizer, source, predictions)
@@ -150,9 +150,9 @@ def predict_new_images(
         is_new &= ~recognizer.used_rows.contain(keys)
     if not is_new.any():
         raise InputError(
-            "New images must not be calibration images or images of the fit; got "
-            f"{format_count(len(is_new), row_noun(recognizer.encoder))}, none of which is new. "
-            "Give other images."
+            "At least one image must be new, that is, not used for the fit or the calibration; got "
+            f"no new image among {format_count(len(is_new), row_noun(recognizer.encoder))}. Give "
+            "other images."
         )
     return _take_predictions(predictions, is_new), int((~is_new).sum())
 
@@ -192,8 +192,9 @@ def _unused_images(recognizer: Recognizer, sample: CalibrationSample) -> Calibra
     noun, is_labelled = row_noun(recognizer.encoder), sample.known.any(axis=1)
     if recognizer.used_rows is None:
         warnings.warn(
-            "The recognizer was saved by an earlier version, which did not store the images of the "
-            "fit. A guarantee requires calibration images that it was not fitted or calibrated on.",
+            "An earlier version of surelabel saved this recognizer without hashes of the training "
+            "images. The guarantee holds only if the recognizer was not fitted or calibrated on "
+            "these calibration images.",
             stacklevel=4,
         )
         is_used = np.zeros(len(sample), dtype=bool)
@@ -201,14 +202,17 @@ def _unused_images(recognizer: Recognizer, sample: CalibrationSample) -> Calibra
         is_used = recognizer.used_rows.contain(sample.keys) & is_labelled
     if not (is_labelled & ~is_used).any():
         raise InputError(
-            "Calibration images must have labels, and cannot be images of the fit; got "
-            f"{format_count(int(is_used.sum()), noun)} of the fit or the calibration, and "
-            f"{int((~is_labelled).sum())} without labels. Annotate other images."
+            "At least one calibration image must have labels and must be unused; got "
+            f"{format_count(int(is_used.sum()), noun)} of the fit or an earlier calibration, and "
+            f"{format_count(int((~is_labelled).sum()), noun)} without labels. Annotate other "
+            "images."
         )
     if is_used.any():
         warnings.warn(
-            f"{format_count(int(is_used.sum()), f'calibration {noun}')} of {len(sample)} left out: "
-            "the recognizer was fitted or calibrated on them.",
+            f"{int(is_used.sum()):,} of {format_count(len(sample), f'calibration {noun}')} "
+            f"{'is' if is_used.sum() == 1 else 'are'} left out, because "
+            f"{'it was' if is_used.sum() == 1 else 'they were'} used in the fit or an earlier "
+            "calibration.",
             stacklevel=4,
         )
     rows = is_labelled & ~is_used

@@ -116,7 +116,7 @@ def check_text_fit_compatibility(
     if not isinstance(source, LabelledTexts):
         raise ConfigError(
             f"{name} is fitted on texts with labels; got {type(source).__name__}. Give "
-            "LabelledTexts, such as data.label_captions returns, or use method.name=coop for "
+            "LabelledTexts, for example from data.label_captions, or use method.name=coop for "
             "annotated images."
         )
     if len(names) < 2:
@@ -126,8 +126,8 @@ def check_text_fit_compatibility(
         )
     if folds:
         raise ConfigError(
-            f"folds requires annotated images; {name} is fitted on texts. Remove folds and "
-            "calibrate afterwards."
+            f"folds requires annotated images; {name} is fitted on texts. Remove folds, and "
+            "calibrate the fitted recognizer on annotated images."
         )
     make_objective_for_fitting(run, encoder, names, method)
 
@@ -144,8 +144,8 @@ def _check_unlabelled_fit_compatibility(
     name = run.method.name
     if folds:
         raise ConfigError(
-            f"folds requires labels; {name} is fitted without labels. Remove folds and "
-            "calibrate afterwards."
+            f"folds requires labels; {name} is fitted without labels. Remove folds, and calibrate "
+            "the fitted recognizer."
         )
     if run.regularizer:
         raise ConfigError(
@@ -155,7 +155,7 @@ def _check_unlabelled_fit_compatibility(
     student = method_is_student(type(method))
     if student and not isinstance(make_link_for_fitting(run), Sigmoid):
         raise ConfigError(
-            f"{name} requires a loss whose scores are log-odds; got {run.loss.name}. Use "
+            f"{name} requires a loss whose scores are log-odds; got loss.name={run.loss.name}. Use "
             "loss.name=binary."
         )
     if not student and run.loss != Choice("binary"):
@@ -201,12 +201,12 @@ def _check_encoder_training_compatibility(
     """
     if isinstance(source, LabelledFeatures):
         raise ConfigError(
-            f"{name} trains on image files; got precomputed features. Give image files, or use "
+            f"{name} is trained on image files; got precomputed features. Give image files, or use "
             "method.name=linear."
         )
     if folds:
         raise ConfigError(
-            f"folds must be 0 for {name}, because each fold would train the network again; got "
-            f"{folds}. Calibrate on separate labelled images."
+            f"folds must be 0 for {name}, because each fold would train the encoder again; got "
+            f"{folds}. Remove folds, and calibrate the fitted recognizer on other annotated images."
         )
     encoder.trainable_network()  # raises if the encoder cannot be trained

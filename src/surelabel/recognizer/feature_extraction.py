@@ -97,7 +97,7 @@ def max_encoder_passes(method: Method) -> int:
 def _extract_whole_image_features(
     images: Any, encoder: Encoder, kind: str, *, strict: bool, options: dict[str, Any]
 ) -> EncodedImages:
-    """Encode image files or PIL images and return features of one kind."""
+    """Extract the features of one kind that a method needs from image files or PIL images."""
     if len(images) and not isinstance(images[0], str):
         return encode_images_in_memory(encoder, images, kind=kind, strict=strict)
     return encode_image_files(encoder, images, kind=kind, strict=strict, **options)
@@ -202,9 +202,9 @@ def _select_rows_of_extracted_features(
     """
     if not len(rows):
         raise NoReadableImage(
-            f"At least one of {format_count(len(encoded.rows), 'image')} must be readable twice; "
-            f"all images failed the second time, such as {skipped[0].path}: {skipped[0].reason}. "
-            "Run again.",
+            "The second pass over the images must read at least one of "
+            f"{format_count(len(encoded.rows), 'image')}; no image was readable. The first error: "
+            f"{skipped[0].path}: {skipped[0].reason}. Check the disk and run again.",
             [*encoded.skipped, *skipped],
         )
     if len(rows) == len(encoded.rows):

@@ -39,7 +39,7 @@ from surelabel.progress import Progress, report_progress
 from surelabel.recognizer.penalty_fitting import fit_heads_with_selected_penalties
 from surelabel.recognizer.regularizer_inputs import (
     check_regularizer_batch_size,
-    frozen_words_for_regularizers,
+    frozen_text_vectors_for_regularizers,
     read_regularizer_words,
 )
 from surelabel.recognizer.vector_normalization import standardize_fold_vectors
@@ -225,7 +225,7 @@ def make_objective_for_fitting(
         link=make_link_for_fitting(run),
         texts=_label_text_features_for_fitting(encoder, names_with_aliases) if uses_words else None,
         prompts=method if isinstance(method, TunesTexts) else None,
-        frozen_words=frozen_words_for_regularizers(encoder, names_with_aliases)
+        frozen_text_vectors=frozen_text_vectors_for_regularizers(encoder, names_with_aliases)
         if uses_words
         else None,
     )
@@ -255,9 +255,9 @@ def check_fit_devices(run: Run, method: Method, devices: int | None, device: tor
         return
     penalties = isinstance(method, SelectsPenalties) and method.penalty_folds
     if penalties or isinstance(method, FitsTargets) or method.learns_from in ("images", "nothing"):
-        hint = " or set method.penalty_folds=0" if penalties else ""
+        hint = ", or set method.penalty_folds=0" if penalties else ""
         raise ConfigError(
-            f"devices applies to methods that the training loop trains on targets; "
+            "devices requires a method that the training loop trains on targets; "
             f"{run.method.name} is fitted on one device. Remove devices{hint}."
         )
     check_training_devices(method, devices, device)

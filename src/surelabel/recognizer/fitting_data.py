@@ -85,9 +85,10 @@ def encode_text_fitting_data(
     aligned, _ = align_to_vocabulary(labelled, names, aliases)
     if not aligned.known.any():
         raise InputError(
-            f"Texts must have at least one label of the recognizer ({', '.join(names[:3])}, …); "
-            f"got {format_count(len(source), 'text')} with the labels "
-            f"{', '.join(source.names[:3])}. Search the captions for the labels of the recognizer."
+            f"The texts must have at least one label of the recognizer ({', '.join(names[:3])}, "
+            f"…); got {format_count(len(source), 'text')} with the labels "
+            f"{', '.join(source.names[:3])}. Label the texts with data.label_captions and the "
+            "labels of the recognizer."
         )
     warn_labels_without_texts(names, aligned.targets)
     templates = (*prompt_templates("one"), *prompt_templates("ensemble"))

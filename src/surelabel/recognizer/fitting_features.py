@@ -27,7 +27,7 @@ from surelabel.progress import Progress
 from surelabel.recognizer.feature_extraction import extract_features
 from surelabel.recognizer.inputs import LabelledInput, encode_recognizer_input
 from surelabel.recognizer.prediction_blocks import (
-    EncodedBlock,
+    EncodedPredictionBlock,
     encode_prediction_blocks,
     images_per_prediction_block,
 )
@@ -37,8 +37,8 @@ MIN_MEASURED_BYTES = 2**30  # smaller features are always stored
 RESERVED_BYTES = 2**30  # bytes of the disk that remain free
 PROBE_BYTES = 2**26  # bytes that are read to measure the speed of the disk
 MEASURED_IMAGES = 16  # images that are encoded to measure the time of the encoder
-SMALL_DISK = "the disk has {free:.1f} GB free and they need {needed:.1f} GB"
-SLOW_DISK = "encoding takes {encode:.3g} s per image and reading {read:.3g} s"
+SMALL_DISK = "the features need {needed:.1f} GB; the free disk space is {free:.1f} GB"
+SLOW_DISK = "encoding takes {encode:.3g} s per image, and reading takes {read:.3g} s"
 
 _log = logging.getLogger(__name__)
 
@@ -143,7 +143,11 @@ def _features_of_one_block(encoded: EncodedImages) -> FittingFeatures:
 
 
 def _write_fitting_blocks(
-    blocks: Iterator[EncodedBlock], n_images: int, method: Method, encoder: Encoder, folder: Path
+    blocks: Iterator[EncodedPredictionBlock],
+    n_images: int,
+    method: Method,
+    encoder: Encoder,
+    folder: Path,
 ) -> FittingFeatures:
     """Return the features of several blocks of images, stored in files or computed per batch."""
     writer, is_stored = MappedFeatureWriter(n_images, folder), True

@@ -56,10 +56,10 @@ class GuaranteedSearch:
     def guarantee(self) -> str:
         """Return sentences that state the bound for the hits and its condition."""
         return (
-            f"The expected share of images that do not match is at most {100 * self.max_wrong:g} %,"
-            f" if the {format_count(self.calibration_images, 'calibration image')} are a random "
-            "sample of the same images. The bound holds for the list of all hits, not for one "
-            "image."
+            "The expected share of hits that do not match the query is at most "
+            f"{100 * self.max_wrong:g} %. The bound requires that the "
+            f"{format_count(self.calibration_images, 'calibration image')} are a random sample of "
+            "the indexed images. The bound holds for the list of all hits, not for a single image."
         )
 
 
@@ -97,8 +97,10 @@ def search_with_guarantee(
 
     Raises:
         InputError: If too few calibration images remain to accept any image, or if the index
-            contains only calibration images and images of the fit. Also if the query is invalid
-            or contains sentences or filters, or if the recognizer is not that of the index.
+            contains only calibration images and images of the fit. Also if the query is invalid or
+            contains sentences or filters, or if the recognizer is not that of the index. Also if
+            the index is in sparse form, because its probabilities differ from those of the
+            calibration images.
         UnknownName: If a label of the query is not in the index.
         ConfigError: If ``max_wrong`` is outside (0, 1).
         DataError: If no calibration image can be read, or the index is damaged.
@@ -130,6 +132,12 @@ def search_with_guarantee(
         (600, 300, 114)
     """
     query = parse(query) if isinstance(query, str) else query
+    if index.drop_below is not None:
+        raise InputError(
+            f"max_wrong requires an index with all probabilities; {index.folder} does not store "
+            f"probabilities below {index.drop_below:g}. Compute the probabilities again "
+            "(`surelabel index INDEX --rescore`), or build the index again (`surelabel index`)."
+        )
     resolved = resolve_label_query(query, index.names)
     fewest = fewest_calibration_images(max_wrong)
     recognizer = recognizer_of_index(index) if recognizer is None else recognizer
@@ -139,7 +147,7 @@ def search_with_guarantee(
     if rows.sum() < fewest:
         raise InputError(
             f"max_wrong {max_wrong:g} requires at least "
-            f"{format_count(fewest, 'calibration image')} with known targets of all labels of the "
+            f"{format_count(fewest, 'calibration image')} with known targets for all labels of the "
             f"query; got {int(rows.sum())}. Annotate more random images, or increase max_wrong."
         )
     confidences = _query_probabilities(sample, resolved)
@@ -148,8 +156,9 @@ def search_with_guarantee(
     is_new = _is_new_in_index(index, probabilities, sample, confidences, recognizer)
     if not is_new.any():
         raise InputError(
-            "An index must contain other images than calibration images and images of the fit; got "
-            f"{format_count(len(is_new), 'image')}, none of which is new. Index other images."
+            "At least one image of the index must be new, that is, not used for the fit or the "
+            f"calibration; got no new image among {format_count(len(is_new), 'image')}. Index "
+            "other images."
         )
     accepted = accept_claims(
         probabilities[is_new], confidences[rows], is_false[rows], level=max_wrong
@@ -195,9 +204,9 @@ def _is_new_in_index(
         is_used |= used_rows.contain(keys)
         if not is_file.all() and len(used_rows.fit) + len(used_rows.calibration):
             warnings.warn(
-                "Vectors and scores of an index cannot be compared with those that the recognizer "
-                "was fitted or calibrated on. The bound holds only if the index contains no row of "
-                "the fit or the calibration.",
+                "The index stores no hashes of vectors and scores, so rows of the fit or an "
+                "earlier calibration are not detected. The bound holds only if the index contains "
+                "no such rows.",
                 stacklevel=3,
             )
     is_new = np.ones(len(hashes), dtype=bool)

@@ -62,7 +62,7 @@ def _image_of_pixels(pixels: npt.NDArray[Any]) -> Image.Image:
 def array_input_error(array: npt.NDArray[Any] | Tensor) -> InputError:
     """Return the error for an array or tensor that contains neither feature vectors nor pixels."""
     return InputError(
-        "An array must be a NumPy array of feature vectors (floats of shape (n, d)) or RGB pixels "
-        f"(uint8 of shape (h, w, 3) or (n, h, w, 3)); got {array.dtype} of shape "
-        f"{tuple(array.shape)}. Convert the array, or give the paths of image files."
+        "An array input must be a NumPy array with feature vectors, float (n, d), or RGB pixels, "
+        f"uint8 (h, w, 3) or (n, h, w, 3); got {array.dtype} of shape {tuple(array.shape)}. "
+        "Convert the array, or give the paths of image files."
     )

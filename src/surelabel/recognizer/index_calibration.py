@@ -17,11 +17,11 @@ def check_index_calibration(recognizer: Recognizer) -> None:
     """
     if recognizer.calibrated_on is None:
         raise NotFitted(
-            "An index needs probabilities to combine several labels; "
-            f"{recognizer.encoder.name} with {recognizer.run.method.name} is not calibrated. "
-            "Calibrate it on these images without labels (--calibrate-unlabelled; the result is "
-            "not verified). Or calibrate it on annotated images (`surelabel calibrate MODEL "
-            "DATASET --out FOLDER`), and give FOLDER as the model."
+            f"An index needs probabilities to combine several labels; {recognizer.encoder.name} "
+            f"with {recognizer.run.method.name} is not calibrated. Calibrate the recognizer on "
+            "these images without labels (--calibrate-unlabelled; the result is not verified). Or "
+            "run `surelabel calibrate MODEL DATASET --out FOLDER` on annotated images, and give "
+            "FOLDER as the model."
         )
 
 

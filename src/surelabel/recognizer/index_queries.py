@@ -50,8 +50,8 @@ class IndexQueryEncoder:
         vectors = self.recognizer.predict([path]).features
         if vectors is None:
             raise InputError(
-                f"like: needs image vectors; {self.recognizer.encoder.name} has none. Use a "
-                "recognizer that encodes images."
+                f"like: needs image vectors; {self.recognizer.encoder.name} computes no image "
+                "vectors. Use a recognizer that encodes images."
             )
         return np.asarray(vectors[0], np.float32)
 

@@ -38,7 +38,7 @@ def recognizer_of_index(
         if _is_missing_path(model):
             raise InputError(
                 f"The recognizer of {index.folder} must be in {model}; the folder does not exist. "
-                "Give its new folder with --model."
+                "Give the new folder of the recognizer with --model."
             )
     recognizer = resolve_model(model, labels, default_names=index.names, device=device)
     restore_index_calibration(index, recognizer)

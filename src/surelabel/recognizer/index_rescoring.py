@@ -68,8 +68,8 @@ def rescore_index(
     recorded = index.recognizer
     if recorded is None or recorded.encoder is None:
         raise InputError(
-            f"Scores are computed from the image vectors of one encoder, which {folder} does not "
-            "record. Run `surelabel index` with the images and --model of the index once."
+            f"New scores require image vectors of a known encoder; {folder} does not record its "
+            "encoder. Run `surelabel index` once with the images and --model of the index."
         )
     if recorded.encoder != recognizer.encoder.fingerprint:
         raise InputError(
@@ -165,9 +165,9 @@ def _check_vector_width(index: Index, recognizer: Recognizer, width: int) -> Non
     """
     if width != recognizer.encoder.width:
         raise InputError(
-            f"The image vectors of {index.folder} must have width {recognizer.encoder.width}, as "
-            f"those of {recognizer.encoder.name}; got {width}. Build the index again "
-            "(`surelabel index`)."
+            f"The image vectors of {index.folder} must have the width of "
+            f"{recognizer.encoder.name}, {recognizer.encoder.width}; got {width}. Build the index "
+            "again (`surelabel index`)."
         )
 
 
@@ -179,7 +179,7 @@ def _check_raw_scores(index: Index, recorded: IndexRecognizer, record: IndexReco
     """
     if recorded.scores is None or recorded.scores != record.scores:
         raise InputError(
-            f"{index.folder} has no image vectors, so the recognizer must have the labels, the "
-            "method and the weights of the index; got others. Build the index again "
-            "(`surelabel index`)."
+            f"{index.folder} contains no image vectors. Therefore, the recognizer must have the "
+            "labels, the method and the weights of the index; got a different recognizer. Build "
+            "the index again (`surelabel index`)."
         )

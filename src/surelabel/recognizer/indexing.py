@@ -242,8 +242,8 @@ def _check_files_before_indexing(index: Index, status: IndexStatus) -> None:
     """
     if status.deleted and len(status.deleted) == status.n_images:
         raise DataError(
-            f"At least one of the {status.n_images} image files of {index.folder} must exist; "
-            f"all files are missing, such as {next(iter(status.deleted))!r}. Mount the disk and "
-            "run again. If the images were moved, give the new root folder (--root). Otherwise, "
-            "delete the index and create a new one."
+            f"At least one of the {status.n_images} image files of {index.folder} must exist; all "
+            f"files are missing, such as {next(iter(status.deleted))!r}. Mount the disk and run "
+            "again. If the images were moved, give the new root folder (--root). Otherwise, delete "
+            "the index and create a new index."
         )

@@ -87,9 +87,10 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
     in_memory = [item for item in items if not isinstance(item, str | Path)]
     if in_memory and len(in_memory) < len(items):
         raise InputError(
-            "Images must be all files or all in memory; got "
-            f"{format_count(len(in_memory), 'image')} in memory among {len(items)}. Make one call "
-            "for each kind."
+            "The input must contain only files or only images in memory; got "
+            f"{format_count(len(in_memory), 'image')} in memory among "
+            f"{format_count(len(items), 'image')}. Make one call for files, and one for images in "
+            "memory."
         )
     if not in_memory:
         return Images([str(path) for path in items])
@@ -122,14 +123,14 @@ def _list_recognizer_input(source: object) -> list[ImageInput]:
 
 def _unread_table_error(source: object) -> InputError:
     return InputError(
-        "Images with labels in a table must be read first; got "
-        f"{type(source).__name__}. Give surelabel.read_labels(table, images_root=FOLDER) instead."
+        f"A table with labels must first be read as a dataset; got {type(source).__name__}. Give "
+        "surelabel.read_labels(table, images_root=FOLDER) instead."
     )
 
 
 def _unread_label_file_error(path: str | Path) -> InputError:
     return InputError(
-        f"Images with labels in a file must be read first; got {path}. Give "
+        f"A file with labels must first be read as a dataset; got {path}. Give "
         f"surelabel.read_labels({str(path)!r}) instead."
     )
 
@@ -180,7 +181,7 @@ def resolve_recognizer_targets(
     ):
         raise InputError(
             f"Targets must be given once; got {type(resolved).__name__}, which has targets, and a "
-            "separate array. Leave out one of them."
+            "separate array. Remove the array, or give a source without targets."
         )
     if isinstance(targets, Table):
         targets = _sort_table_columns(targets, names)
@@ -204,9 +205,9 @@ def _sort_table_columns(targets: Table, names: Sequence[str]) -> npt.ArrayLike:
         return np.asarray(targets)
     if sorted(map(str, columns)) != sorted(names):
         raise InputError(
-            f"The columns of a table of targets must be the {format_count(len(names), 'label')}, "
-            f"in any order; got {', '.join(map(str, columns[:10]))}. Select and rename the "
-            "columns."
+            "The columns of a target table must have the names of the "
+            f"{format_count(len(names), 'label')}, in any order; got "
+            f"{', '.join(map(str, columns[:10]))}. Select and rename the columns."
         )
     return np.asarray(targets[list(names)])
 
@@ -264,8 +265,8 @@ def check_recognizer_vector_inputs(method: Method) -> None:
     if needs:
         name = next((n for n, entry in METHODS.items() if entry is type(method)), "This method")
         raise ConfigError(
-            f"{name} requires images (it needs: {', '.join(needs)}); got precomputed features. "
-            "Give image files, or use a method of pooled features, such as "
+            f"{name} requires images to compute {', '.join(needs)}; got precomputed features. Give "
+            "image files, or use a method that needs only pooled features, such as "
             "method.name=zero_shot or linear."
         )
 

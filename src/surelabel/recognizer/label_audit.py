@@ -262,8 +262,8 @@ def _recognizer_of_audit(
     if model is not None and Path(model).is_dir():
         if settings or run_file:
             raise InputError(
-                f"Settings require the name of an encoder; got the saved recognizer {model}, which "
-                "keeps its settings. Remove the settings, or give an encoder."
+                f"Settings require an encoder as the model; got the saved recognizer {model}, "
+                "whose settings cannot be changed. Remove the settings, or give an encoder."
             )
         saved = Recognizer.load(model, device=device)
         run, encoder = saved.run, saved.encoder
@@ -310,7 +310,7 @@ def _audit_of_scores(
     if n_labelled < MIN_AUDIT_IMAGES:
         raise DataError(
             f"An audit requires at least {MIN_AUDIT_IMAGES} readable images with known targets; "
-            f"got {n_labelled}. Check the images."
+            f"got {n_labelled}. Replace the unreadable images, or annotate more images."
         )
     calibrator = select_run_calibrator(run, scores.raw, targets, known)
     calibrated = cross_fitted_logits(
@@ -326,9 +326,10 @@ def _audit_of_scores(
     errors = find_label_errors(logits, np.where(known, targets, 0.0), known)
     uses_other_targets = not np.array_equal(logits, calibrated)
     description = (
-        f"{run.method.name} of {run.encoder.name}, calibrated by {calibrator.name}, with {folds} "
-        f"folds of {format_count(n_labelled, noun)}"
-        f"{' and the other targets of each ' + noun if uses_other_targets else ''}"
+        f"{run.method.name} of {run.encoder.name}, calibrated by {calibrator.name}, in "
+        f"{folds}-fold cross-validation on "
+        f"{format_count(n_labelled, noun)}"
+        f"{', conditioned on the other targets of each ' + noun if uses_other_targets else ''}"
     )
     return LabelAudit(
         scores.paths, recognizer.names, errors, description, noun, has_images, selection

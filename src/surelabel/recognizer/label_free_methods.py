@@ -101,8 +101,8 @@ def check_max_passes(max_passes: int) -> None:
     """
     if max_passes < 1:
         raise InputError(
-            f"max_passes must be 1 or more, because each image is encoded; got {max_passes}. Give "
-            "1 for methods that encode the whole image only."
+            "max_passes must be 1 or more, because each image is encoded at least once; got "
+            f"{max_passes}. Give 1 for methods that encode the whole image only."
         )
 
 
@@ -140,6 +140,6 @@ def best_label_free_recognizer(
         if is_fitted and max_encoder_passes(recognizer.method) <= max_passes:
             return recognizer
     raise error or ConfigError(
-        f"No label-free method with at most {max_passes} encoder passes is available. Choose a "
-        "method."
+        f"At least one label-free method must be available; got none with max_passes={max_passes}. "
+        "Increase max_passes, or choose a method."
     )

@@ -33,9 +33,9 @@ from surelabel.recognizer.saving import (
     SavedRecognizer,
     saved_recognizer_checksums,
 )
-from surelabel.recognizer.score_calibration import CrossFittedRows
+from surelabel.recognizer.score_calibration import CrossFittedScoreRows
 from surelabel.recognizer.used_rows import UsedRows
-from surelabel.recognizer_folders import check_folder_is_no_encoder
+from surelabel.recognizer_folder_checks import check_folder_is_not_encoder
 from surelabel.records.calibration_description import MODEL
 
 REQUIRED_FILES = (
@@ -129,11 +129,13 @@ def _read_saved_selection(path: Path) -> MethodSelection | None:
     return MethodSelection.restore(state, source=path, remedy=COPY_AGAIN)
 
 
-def _read_cross_fitted_rows(path: Path, n_labels: int) -> CrossFittedRows | None:
+def _read_cross_fitted_rows(path: Path, n_labels: int) -> CrossFittedScoreRows | None:
     """Return the cross-fitted log-odds of calibration rows, or None if there is no file."""
     if not path.exists():
         return None
-    return CrossFittedRows.restore(read_safetensors(path, "numpy", remedy=COPY_AGAIN), n_labels)
+    return CrossFittedScoreRows.restore(
+        read_safetensors(path, "numpy", remedy=COPY_AGAIN), n_labels
+    )
 
 
 def _read_used_rows(path: Path) -> UsedRows | None:
@@ -159,10 +161,10 @@ def _check_saved_recognizer_is_complete(folder: Path) -> None:
     if "encoder" in missing and _encoder_folder_of_saved_recognizer(folder).exists():
         missing.remove("encoder")
     if missing:
-        check_folder_is_no_encoder(folder)
+        check_folder_is_not_encoder(folder)
         raise DataError(
-            f"{folder} must be a complete saved recognizer; missing: {', '.join(missing)}. "
-            f"{COPY_AGAIN}"
+            f"{folder} must be a complete saved recognizer; the folder does not contain "
+            f"{', '.join(missing)}. {COPY_AGAIN}"
         )
 
 
@@ -175,8 +177,8 @@ def _read_about_saved_recognizer(folder: Path) -> dict[str, Any]:
     about = _read_saved_recognizer_json(folder / "about.json")
     if not isinstance(about.get("format"), int):
         raise DataError(
-            f"{folder / 'about.json'} must contain its format as an integer; got "
-            f"{about.get('format')!r}. {COPY_AGAIN}"
+            f"format in {folder / 'about.json'} must be an integer; got {about.get('format')!r}. "
+            f"{COPY_AGAIN}"
         )
     if about["format"] > FORMAT_VERSION:
         raise DataError(
@@ -197,9 +199,9 @@ def load_saved_recognizer_weights(
     try:
         method.load_state_dict(weights)
     except RuntimeError as error:
+        cause = " ".join(str(error).split()).removesuffix(".")
         raise DataError(
-            f"The weights in {folder} do not match run.toml: {' '.join(str(error).split())}. "
-            f"{COPY_AGAIN}"
+            f"The weights in {folder} do not match run.toml: {cause}. {COPY_AGAIN}"
         ) from error
 
 
@@ -214,7 +216,7 @@ def check_saved_recognizer_fingerprint(
     """
     if fingerprint != saved.fingerprint:
         raise DataError(
-            f"{folder} was changed since it was saved: the fingerprint must be "
+            f"{folder} was changed after saving: the fingerprint must be "
             f"{' '.join(saved.fingerprint.split())[:60]}; got {fingerprint}. {COPY_AGAIN}"
         )
     about = _read_saved_recognizer_json(Path(folder) / "about.json")
@@ -224,8 +226,8 @@ def check_saved_recognizer_fingerprint(
     changed = [name for name in actual if expected.get(name) != actual[name]]
     if about["format"] > 1 and changed:
         raise DataError(
-            f"{folder} was changed since it was saved: {' and '.join(changed)} must have "
-            f"the checksums in about.json. {COPY_AGAIN}"
+            f"{folder} was changed after saving: the checksums of {' and '.join(changed)} must "
+            f"equal the values in about.json. {COPY_AGAIN}"
         )
 
 
@@ -247,8 +249,8 @@ def _check_saved_recognizer_paths(folder: Path, run: Run) -> None:
             )
         if isinstance(templates, str) and templates not in TEMPLATES and "{}" not in templates:
             raise DataError(
-                f"templates in {folder / 'run.toml'} must be one of {', '.join(TEMPLATES)}, or "
-                f"sentences with one {{}}; got {templates!r}. {COPY_AGAIN}"
+                f"templates in {folder / 'run.toml'} must be one of {', '.join(TEMPLATES)}, or a "
+                f"list of sentences with the placeholder {{}}; got {templates!r}. {COPY_AGAIN}"
             )
 
 
@@ -261,8 +263,8 @@ def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) ->
     n_labels = len(saved.names_with_aliases)
     if saved.link not in (None, MODEL, saved.run.loss.name):
         raise DataError(
-            f"{folder / 'link.json'} must name the loss of run.toml, {saved.run.loss.name}, or "
-            f"none; got {saved.link!r}. {COPY_AGAIN}"
+            f"The link in {folder / 'link.json'} must be the loss of run.toml, "
+            f"{saved.run.loss.name}; got {saved.link!r}. {COPY_AGAIN}"
         )
     shift = (saved.calibration or {}).get("shift") or [0.0] * n_labels
     labels_per_file = {
@@ -272,7 +274,7 @@ def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) ->
     for name, count in labels_per_file.items():
         if count != n_labels:
             raise DataError(
-                f"{folder / name} must have {format_count(n_labels, 'label')}, like names.txt; "
+                f"{folder / name} must contain {format_count(n_labels, 'label')}, as in names.txt; "
                 f"got {count}. {COPY_AGAIN}"
             )
 

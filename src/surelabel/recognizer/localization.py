@@ -92,8 +92,9 @@ def check_localization_support(method: Method, encoder: Encoder) -> None:
     """
     if not isinstance(method, LocalizesLabels) and not encoder.patch_kinds:
         raise ConfigError(
-            f"Localization requires patch features in the joint space; {encoder.name} has no such "
-            "features. Use an encoder with patch features, such as ViT-B-16/openai."
+            "Localization requires patch features in the joint space of images and texts; "
+            f"{encoder.name} does not compute such features. Use an encoder with patch features, "
+            "such as ViT-B-16/openai."
         )
 
 

@@ -111,7 +111,9 @@ def time_method_candidates(
     for recognizer in sorted(recognizers, key=lambda r: max_encoder_passes(r.method)):
         name, encoder_passes = recognizer.run.method.name, max_encoder_passes(recognizer.method)
         if max_passes is not None and encoder_passes > max_passes:
-            left_out[name] = f"{encoder_passes} encoder passes, more than {max_passes}"
+            left_out[name] = (
+                f"needs {encoder_passes} encoder passes, more than the maximum of {max_passes}"
+            )
             continue
         cache = cache or SampleCache(recognizer.cache)
         attempt = cache.copy()
@@ -122,10 +124,13 @@ def time_method_candidates(
             left_out[name] = first_sentence_of(error)
             continue
         if seconds > 60 * minutes:
-            left_out[name] = f"about {describe_seconds(seconds)}, more than {minutes:g} minutes"
+            left_out[name] = (
+                f"takes about {describe_seconds(seconds)}, more than the maximum of {minutes:g} "
+                "minutes"
+            )
         elif recognizer.method.learns_from != "nothing" and n_bytes > MAX_FEATURE_BYTES:
             left_out[name] = (
-                f"features of {n_bytes / 2**30:.0f} GiB in memory, more than "
+                f"needs {n_bytes / 2**30:.0f} GiB of memory for features, more than the maximum of "
                 f"{MAX_FEATURE_BYTES // 2**30} GiB"
             )
         else:
@@ -148,8 +153,9 @@ def check_candidate_compatibility(
     is_of_images = not isinstance(recognizer.encoder, PrecomputedFeatures)
     if isinstance(recognizer.method, FitsTargets) and is_of_images:
         raise ConfigError(
-            f"{recognizer.run.method.name} is compared for precomputed vectors only; got the "
-            f"encoder {recognizer.encoder.name}. Choose the method with --method."
+            f"The comparison includes {recognizer.run.method.name} only for precomputed vectors; "
+            f"got the encoder {recognizer.encoder.name}. To use this method, give --method "
+            f"{recognizer.run.method.name}."
         )
     if isinstance(source, LabelledFeatures):
         check_recognizer_vector_inputs(recognizer.method)

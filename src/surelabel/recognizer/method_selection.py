@@ -224,7 +224,10 @@ def _check_selection_limits(minutes: float, max_passes: int | None) -> None:
         InputError: If a limit is out of range.
     """
     if not 0 < minutes < math.inf:
-        raise InputError(f"minutes must be above 0 and finite; got {minutes}. Give the default, 5.")
+        raise InputError(
+            f"minutes must be positive and finite; got {minutes}. Give a value such as the "
+            "default, 5."
+        )
     if max_passes is not None:
         check_max_passes(max_passes)
 
@@ -239,7 +242,7 @@ def check_no_method_settings(run_file: str | Path | None, settings: Sequence[str
     if section:
         key, value = next(iter(section.items()))
         raise ConfigError(
-            "The selection of a method compares all methods with their default settings; got "
+            "Model selection compares all methods with their default settings; got "
             f"method.{key}={value}. Choose a method (method.name), or remove the setting."
         )
 
@@ -255,8 +258,8 @@ def _resolve_selection_input(
     resolved = resolve_recognizer_targets(source, targets, names or ())
     if isinstance(resolved, Images) or not len(resolved.names):
         raise InputError(
-            f"The selection of a method requires annotated images; got {len(resolved)} images "
-            "without labels. Give LabelledImages, or targets and names."
+            f"Model selection requires annotated images; got {len(resolved)} images without "
+            "labels. Give LabelledImages, or targets and names."
         )
     return resolved, list(resolved.names if names is None else names)
 
@@ -289,8 +292,8 @@ def _check_candidates(candidates: Sequence[object], left_out: dict[str, str]) ->
     if not candidates:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise ConfigError(
-            f"At least one method must be comparable; got none ({reasons}). Increase --minutes or "
-            "--max-passes, or choose a method with --method."
+            f"The comparison needs at least one method; all methods are left out ({reasons}). "
+            "Increase --minutes or --max-passes, or choose a method with --method."
         )
 
 
@@ -315,8 +318,8 @@ def _check_selection_targets(
     if not (values > 0).any() or not (values < 1).any():
         kind = "positive" if (values < 1).any() else "negative"
         raise InputError(
-            f"The selection of a method requires positive and negative targets; got no {kind} "
-            f"target in {len(labelled)} images. Check the annotations and the labels."
+            f"Model selection requires positive and negative targets; got no {kind} target in "
+            f"{len(labelled)} images. Check the annotations and the labels."
         )
     return int(labelled.known.any(axis=1).sum())
 
@@ -377,7 +380,7 @@ def _fit_selected(
             noun=row_noun(recognizer.encoder),
         )
         used = source.take(scores.rows[is_used])
-        recognizer.keep_cross_fitted(used, raw, vectors, targets, known)
+        recognizer.store_cross_fitted_scores(used, raw, vectors, targets, known)
 
 
 def _without_labels(source: LabelledInput) -> RecognizerInput:

@@ -79,7 +79,8 @@ def recognizer_properties(
     penalties = penalties_description(run, weights)
     return {
         "encoder": encoder.name,
-        "training images of the encoder": encoder.training_domain or "see its model card",
+        "training images of the encoder": encoder.training_domain
+        or "see the model card of the encoder",
         "license of the encoder": str(encoder.license),
         **({"vectors": vectors} if vectors else {}),
         "method": f"{run.method.name} {run.method.settings or ''}".rstrip(),

@@ -84,13 +84,13 @@ def resolve_model(
     if template is not None or settings:
         what, option = ("template", "--template") if template else ("method", "--method and --set")
         raise InputError(
-            f"{option} requires the name of an encoder; got the saved recognizer {model}, which "
-            f"keeps its {what}. Remove {option}, or give an encoder."
+            f"{option} requires an encoder as the model; got the saved recognizer {model}, whose "
+            f"{what} cannot be changed. Remove {option}, or give an encoder."
         )
     if max_passes is not None:
         raise InputError(
-            f"max_passes selects a method for an encoder; got the saved recognizer {model}, which "
-            "keeps its method. Remove max_passes, or give an encoder."
+            f"max_passes selects a method for an encoder; got the saved recognizer {model}, whose "
+            "method cannot be changed. Remove max_passes, or give an encoder."
         )
     saved = Recognizer.load(model, device=device)
     if names is None or list(names) == saved.names_with_aliases:
@@ -129,7 +129,7 @@ def _check_no_method_with_max_passes(settings: Sequence[str]) -> None:
     for key, value in method_settings_of_run(overrides=settings).items():
         raise InputError(
             f"max_passes selects a method with its default settings; got method.{key}={value}. "
-            "Remove max_passes, or the settings of the method."
+            "Remove max_passes, or remove the settings of the method."
         )
 
 
@@ -165,7 +165,7 @@ def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Se
     """
     if any(setting.startswith("encoder.name=") for setting in settings):
         raise ConfigError(
-            f"The encoder must be given by --model; got --model {model} and a setting of "
+            f"The encoder must be given only with --model; got --model {model} and the setting "
             "encoder.name. Remove the setting."
         )
     templates = [] if template in (None, "one") else [f"method.templates={json.dumps(template)}"]

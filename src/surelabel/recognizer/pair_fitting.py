@@ -84,13 +84,13 @@ def check_pair_fit_compatibility(run: Run, method: Method, source: object, folds
     if not isinstance(source, PairSource):
         raise ConfigError(
             f"{name} is fitted on images with captions; got {type(source).__name__}. Give Pairs, "
-            "such as data.read_pairs returns, or use method.name=variational_tagger for annotated "
+            "for example from data.read_pairs, or use method.name=variational_tagger for annotated "
             "images."
         )
     if folds:
         raise ConfigError(
             f"folds requires annotated images; {name} is fitted on images with captions. Remove "
-            "folds and calibrate afterwards."
+            "folds, and calibrate the fitted recognizer on annotated images."
         )
 
 

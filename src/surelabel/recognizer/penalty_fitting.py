@@ -134,11 +134,13 @@ def penalties_description(run: Run, weights: Mapping[str, Tensor]) -> str | None
         >>> from surelabel.config import load_run
         >>> run = load_run(overrides=["method.name=linear"])
         >>> penalties_description(run, {"penalties": torch.tensor([1.0, 0.1])})
-        'penalty per label from 0.1 to 1, chosen by 5 folds'
+        'penalty per label from 0.1 to 1, chosen by 5-fold cross-validation'
     """
     penalties = weights.get("penalties")
     if penalties is None or not penalties.any():
         return None
     low, high = penalties.min().item(), penalties.max().item()
     values = f"of {low:.2g}" if low == high else f"per label from {low:.2g} to {high:.2g}"
-    return f"penalty {values}, chosen by {run.method.settings['penalty_folds']} folds"
+    return (
+        f"penalty {values}, chosen by {run.method.settings['penalty_folds']}-fold cross-validation"
+    )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 
+from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.errors import InputError, NoReadableImage
 from surelabel.features import EncodedImages, FeatureCache, FeatureRows
@@ -34,7 +35,7 @@ IMAGES_PER_PATCH_BLOCK = 256  # the patch features of an image need about 1 MB
 
 
 @dataclass(frozen=True)
-class EncodedBlock:
+class EncodedPredictionBlock:
     """Features of the readable images of a block.
 
     Attributes:
@@ -98,7 +99,7 @@ def encode_prediction_blocks(
     block_size: int,
     progress: Progress | None = None,
     **options: Any,
-) -> Iterator[EncodedBlock]:
+) -> Iterator[EncodedPredictionBlock]:
     """Encode images block by block; images in memory are one block.
 
     Args:
@@ -129,11 +130,11 @@ def encode_prediction_blocks(
             )
         except NoReadableImage as block_error:
             error = error or block_error
-            yield EncodedBlock([], np.empty(0, dtype=np.int64), None, block_error.skipped)
+            yield EncodedPredictionBlock([], np.empty(0, dtype=np.int64), None, block_error.skipped)
         else:
             n_readable += len(encoded.rows)
             paths = [str(block.paths[row]) for row in encoded.rows]
-            yield EncodedBlock(paths, start + encoded.rows, encoded, encoded.skipped)
+            yield EncodedPredictionBlock(paths, start + encoded.rows, encoded, encoded.skipped)
     if error and not n_readable:
         raise error if n_images <= block_size else _no_readable_image_error(error, n_images)
 
@@ -218,8 +219,8 @@ def _no_readable_image_error(error: NoReadableImage, n_images: int) -> NoReadabl
     """Return the error for all blocks from the error of the first block."""
     first = error.skipped[0]
     return NoReadableImage(
-        f"At least one image must be readable; none of {n_images} is. The first: {first.path}: "
-        f"{first.reason}.",
+        f"At least one image must be readable; got {format_count(n_images, 'unreadable image')}. "
+        f"The first error: {first.path}: {first.reason}.",
         error.skipped,
     )
 

@@ -164,7 +164,7 @@ def _take_stored_rows(
 def _no_annotated_image_error(paths: Sequence[str], annotated: Sequence[str]) -> InputError:
     first = [repr(some[0]) if len(some) else "none" for some in (paths, annotated)]
     return InputError(
-        f"Predictions and annotations must have common images; got predictions of {first[0]} … and "
-        f"annotations of {first[1]} …. Run the command in the folder of the relative paths, or "
-        "give --images-root."
+        "Predictions and annotations must share at least one image path; the first paths are "
+        f"{first[0]} and {first[1]}. Run the command in the folder to which relative paths refer, "
+        "or give --images-root."
     )

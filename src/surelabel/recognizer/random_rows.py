@@ -36,8 +36,8 @@ def random_sample_rows(source: LabelledInput, purpose: str) -> npt.NDArray[np.in
     if not is_sampled.any():
         raise InputError(
             f"{purpose} requires annotated rows that were chosen at random; got none among "
-            f"{format_count(int(is_annotated.sum()), 'annotated row')}. Annotate random rows: "
-            "`surelabel label-next DATASET --random-share 1`."
+            f"{format_count(int(is_annotated.sum()), 'annotated row')}. Choose random rows with "
+            "`surelabel label-next DATASET --random-share 1`, and annotate these rows."
         )
     probability = selection.inclusion_probability
     smallest = probability[is_sampled].min()
@@ -45,22 +45,25 @@ def random_sample_rows(source: LabelledInput, purpose: str) -> npt.NDArray[np.in
     is_kept = is_sampled & (random_numbers * probability <= smallest)
     notes = [
         f"{purpose} uses {format_count(int(is_kept.sum()), 'annotated row')} that "
-        f"{'was' if is_kept.sum() == 1 else 'were'} chosen at random"
+        f"{'was' if is_kept.sum() == 1 else 'were'} chosen at random."
     ]
     if n_others := int((is_annotated & ~selection.is_random).sum()):
-        notes.append(f"{format_count(n_others, 'other row')} left out (not chosen at random)")
+        notes.append(
+            f"{format_count(n_others, 'annotated row')} {'is' if n_others == 1 else 'are'} left "
+            f"out, because {'it was' if n_others == 1 else 'they were'} not chosen at random."
+        )
     if n_thinned := int((is_sampled & ~is_kept).sum()):
         notes.append(
-            f"{format_count(n_thinned, 'random row')} left out to make the inclusion probabilities "
-            "equal"
+            f"{format_count(n_thinned, 'random row')} {'is' if n_thinned == 1 else 'are'} left out "
+            "to make the inclusion probabilities equal."
         )
     if n_missing := int((selection.is_random & ~is_annotated).sum()):
         notes.append(
-            f"{format_count(n_missing, 'random row')} without labels, so the random sample is "
-            "incomplete: annotate them"
+            f"{format_count(n_missing, 'random row')} {'has' if n_missing == 1 else 'have'} no "
+            "labels, so the random sample is incomplete. Annotate all random rows."
         )
     if len(notes) > 1:
-        warnings.warn(f"{'; '.join(notes)}.", stacklevel=3)
+        warnings.warn(" ".join(notes), stacklevel=3)
     return np.flatnonzero(is_kept)
 
 

@@ -78,8 +78,9 @@ def grow_random_sample(
     if size > is_random.sum() + n_added:  # the random rows were chosen by other numbers
         if n_added:
             raise InputError(
-                f"Random rows of another seed or program cannot be extended to {n_added:,} rows "
-                "that were added. Give the --seed of the first round, or the earlier --pool."
+                f"Rows can be added only to random rows of the same seed; got {n_added:,} added "
+                "rows and random rows of another seed or program. Give the --seed of the first "
+                "round, or the earlier --pool."
             )
         size = int(is_random.sum())
         order = np.lexsort((numbers, ~is_random))
@@ -102,14 +103,14 @@ def _number_of_added_rows(selection: RowSelection, n_rows: int) -> int:
         return 0
     if probability.min() < probability.max() * (1 - TOLERANCE):
         raise InputError(
-            "The random rows of the dataset must have one inclusion_probability; got "
-            f"{probability.min():g} to {probability.max():g}. Give the last table that label-next "
-            "wrote."
+            "The random rows of the dataset must have the same inclusion_probability; got values "
+            f"from {probability.min():g} to {probability.max():g}. Give the last table that "
+            "label-next wrote."
         )
     n_before = round(len(probability) / float(probability.max()))
     if n_rows < MIN_SHARE * n_before:
         raise InputError(
             f"The random rows of the dataset were chosen among {n_before:,} rows; got only "
-            f"{n_rows:,} rows now. Give at least the rows of the earlier --pool."
+            f"{n_rows:,} rows now. Give a --pool that contains all rows of the earlier --pool."
         )
     return max(n_rows - n_before, 0)

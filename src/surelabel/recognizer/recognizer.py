@@ -91,7 +91,7 @@ from surelabel.recognizer.random_rows import random_sample_rows, take_random_row
 from surelabel.recognizer.saving import saved_recognizer_contents, write_saved_recognizer
 from surelabel.recognizer.scikit_learn import ScikitLearnInterface
 from surelabel.recognizer.score_calibration import (
-    CrossFittedRows,
+    CrossFittedScoreRows,
     check_labelled_score_rows,
     cross_fit_score_rows,
     encoder_with_log_odds_of_cosines,
@@ -189,7 +189,7 @@ class Recognizer(ScikitLearnInterface):
         self.is_fitted = self.method.learns_from == "nothing"
         self.selection: MethodSelection | None = None
         self._checkpoint: Path | None = None  # checkpoint of a fit that is not saved
-        self._cross_fitted: CrossFittedRows | None = None  # only for precomputed scores
+        self._cross_fitted: CrossFittedScoreRows | None = None  # only for precomputed scores
         self.used_rows: UsedRows | None = UsedRows()
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.names and (self.method.open_vocabulary or self.method.learns_from == "images"):
@@ -534,7 +534,7 @@ class Recognizer(ScikitLearnInterface):
             cache=self.cache,
             progress=progress,
         )
-        self._keep_used_rows(images)
+        self._store_used_rows(images)
         return self
 
     def adapt_to_shift(
@@ -598,9 +598,9 @@ class Recognizer(ScikitLearnInterface):
             folds=folds,
             noun=row_noun(self.encoder),
         )
-        self.keep_cross_fitted(source, raw, vectors, targets, known)
+        self.store_cross_fitted_scores(source, raw, vectors, targets, known)
 
-    def keep_cross_fitted(
+    def store_cross_fitted_scores(
         self,
         source: object,
         raw: Array,
@@ -620,9 +620,9 @@ class Recognizer(ScikitLearnInterface):
         self._cross_fitted = cross_fit_score_rows(
             self.run, self.encoder, source, raw, targets, known, vectors
         )
-        self._keep_used_rows(source)
+        self._store_used_rows(source)
 
-    def _keep_used_rows(self, source: object) -> None:
+    def _store_used_rows(self, source: object) -> None:
         """Store the hashes of calibration images, unless the hashes of the fit are unknown."""
         if self.used_rows is None and self.method.learns_from == "nothing":
             self.used_rows = UsedRows()
@@ -795,8 +795,8 @@ class Recognizer(ScikitLearnInterface):
     ) -> Iterator[Predictions]:
         if not self.names:
             raise InputError(
-                f"Predictions require labels; got {self.run.method.name}, fitted on images with "
-                "captions without labels. Give labels (--labels, or Recognizer.with_names in "
+                f"Predictions require labels; {self.run.method.name} was fitted on images with "
+                "captions, without labels. Give labels (--labels, or Recognizer.with_names in "
                 "Python), or evaluate the recognizer on images with captions (--captions)."
             )
         if uncertainty is not None:

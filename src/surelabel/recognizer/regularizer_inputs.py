@@ -8,7 +8,7 @@ from torch import Tensor
 from surelabel.data.text_lists import read_text_list
 from surelabel.encoders import Encoder, prompt_templates, reference_names
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import FrozenWords
+from surelabel.records import FrozenTextVectors
 
 WORD_BYTES = 2**19  # limit for a list of words, which is saved in the run.toml of a recognizer
 
@@ -24,14 +24,16 @@ def read_regularizer_words(path: str) -> list[str]:
     n_bytes = sum(len(word.encode()) for word in words)
     if not words or n_bytes > WORD_BYTES:
         raise ConfigError(
-            f"words must be a text file of at most {WORD_BYTES} bytes with one word per line; got "
-            f"{path} with {len(words)} words of {n_bytes} bytes. Select the words that are similar "
-            "to the labels."
+            f"words must be a text file with one word per line, 1 to {WORD_BYTES} bytes; got "
+            f"{path} with {len(words)} words and {n_bytes} bytes. Give words that are similar to "
+            "the labels."
         )
     return words
 
 
-def frozen_words_for_regularizers(encoder: Encoder, labels: Sequence[str]) -> FrozenWords | None:
+def frozen_text_vectors_for_regularizers(
+    encoder: Encoder, labels: Sequence[str]
+) -> FrozenTextVectors | None:
     """Return words with their text vectors, or None if there is no text encoder.
 
     Args:
@@ -45,7 +47,7 @@ def frozen_words_for_regularizers(encoder: Encoder, labels: Sequence[str]) -> Fr
     except ConfigError:  # image-only encoder
         return None
     trained = [word for word in reference if word not in untrained]
-    return FrozenWords(labels, trained, _FrozenWordEncoder(encoder))
+    return FrozenTextVectors(labels, trained, _FrozenWordEncoder(encoder))
 
 
 class _FrozenWordEncoder:
@@ -78,8 +80,8 @@ def check_regularizer_batch_size(
     if micro_batch_size < smallest:
         raise ConfigError(
             f"{name} compares the images of a batch and needs {smallest} or more images "
-            f"(regularizer.min_images); got {micro_batch_size}. Increase batch_size and "
-            "micro_batch_size."
+            f"per forward pass (regularizer.min_images); got {micro_batch_size}. Increase "
+            "batch_size and micro_batch_size."
         )
 
 

@@ -37,9 +37,9 @@ from surelabel.methods import Method, UsesFitLabels
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.model_card import recognizer_model_card
-from surelabel.recognizer.score_calibration import CrossFittedRows
+from surelabel.recognizer.score_calibration import CrossFittedScoreRows
 from surelabel.recognizer.used_rows import UsedRows
-from surelabel.recognizer_folders import check_saved_recognizer_folder
+from surelabel.recognizer_folder_checks import check_saved_recognizer_folder
 from surelabel.records.calibration_description import MODEL
 from surelabel.training import delete_checkpoint
 
@@ -93,7 +93,7 @@ class SavedRecognizer:
     record: ValidationRecord | None
     weights: dict[str, Tensor]
     selection: MethodSelection | None
-    cross_fitted: CrossFittedRows | None
+    cross_fitted: CrossFittedScoreRows | None
     used_rows: UsedRows | None
     fingerprint: str
 
@@ -106,7 +106,7 @@ def saved_recognizer_contents(
     link: Link | None,
     calibration: CalibrationRecord | None,
     selection: MethodSelection | None,
-    cross_fitted: CrossFittedRows | None,
+    cross_fitted: CrossFittedScoreRows | None,
     used_rows: UsedRows | None,
     fingerprint: str,
 ) -> SavedRecognizer:
@@ -164,7 +164,8 @@ def write_saved_recognizer(
         if checkpoint is None:
             raise
         raise DataError(
-            f"{error} The fit is stored in {checkpoint}; the same fit resumes from it."
+            f"{error} The fit is stored in the checkpoint {checkpoint}. To resume from the "
+            "checkpoint, run the same fit again."
         ) from error
     if checkpoint:
         delete_checkpoint(checkpoint)

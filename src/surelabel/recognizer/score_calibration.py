@@ -24,7 +24,7 @@ from surelabel.records.calibration_description import CROSS_FITTED
 
 
 @dataclass(frozen=True, eq=False)
-class CrossFittedRows:
+class CrossFittedScoreRows:
     """Cross-fitted log-odds of calibration rows, from calibrators fitted on other rows.
 
     Attributes:
@@ -54,8 +54,8 @@ class CrossFittedRows:
         logits = np.where(is_calibration_row[:, None], self.logits[row], predictions.logits)
         description = (
             f"{predictions.calibration}; {CROSS_FITTED} probabilities of "
-            f"{is_calibration_row.sum():,} of {format_count(len(keys), predictions.row_noun)}, "
-            f"which are calibration {predictions.row_noun}s"
+            f"{is_calibration_row.sum():,} of {format_count(len(keys), predictions.row_noun)} "
+            f"(calibration {predictions.row_noun}s)"
         )
         return replace(predictions, logits=logits, calibration=description)
 
@@ -64,7 +64,7 @@ class CrossFittedRows:
         return {"keys": self.keys, "logits": self.logits}
 
     @classmethod
-    def restore(cls, arrays: dict[str, npt.NDArray[Any]], n_labels: int) -> "CrossFittedRows":
+    def restore(cls, arrays: dict[str, npt.NDArray[Any]], n_labels: int) -> "CrossFittedScoreRows":
         """Return the rows from the arrays of a file.
 
         Raises:
@@ -74,13 +74,14 @@ class CrossFittedRows:
         is_valid = keys.dtype == np.uint64 and logits.dtype == np.float32 and keys.size > 0
         if not is_valid or keys.ndim != 1 or logits.shape != (len(keys), n_labels):
             raise DataError(
-                f"Cross-fitted rows must have keys (n,) and log-odds (n, {n_labels}); got "
-                f"{keys.dtype} {keys.shape} and {logits.dtype} {logits.shape}. Calibrate again."
+                "Cross-fitted rows must have uint64 keys (n,) and float32 log-odds (n, "
+                f"{n_labels}); got {keys.dtype} {keys.shape} and {logits.dtype} {logits.shape}. "
+                "Calibrate again."
             )
         if not (np.abs(logits) <= LOGIT_LIMIT).all():  # False for NaN
             raise DataError(
-                f"Cross-fitted log-odds must be in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}]; got other "
-                "values. Calibrate again."
+                f"Cross-fitted log-odds must be in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}]; got values "
+                "out of range or NaN. Calibrate again."
             )
         return cls(keys, logits)
 
@@ -93,7 +94,7 @@ def cross_fit_score_rows(
     targets: Array,
     known: Flags,
     vectors: npt.NDArray[np.floating],
-) -> CrossFittedRows | None:
+) -> CrossFittedScoreRows | None:
     """Return log-odds of calibration rows from calibrators that were fitted on other rows.
 
     Args:
@@ -122,7 +123,7 @@ def cross_fit_score_rows(
         folds=RECORD_FOLDS,
         seed=run.seed,
     )
-    return CrossFittedRows(keys[is_labelled], logits[is_labelled].astype(np.float32))
+    return CrossFittedScoreRows(keys[is_labelled], logits[is_labelled].astype(np.float32))
 
 
 def score_row_keys(encoder: Encoder, source: object) -> npt.NDArray[np.uint64] | None:
@@ -185,7 +186,7 @@ def check_labelled_score_rows(encoder: Encoder, names: Sequence[str], known: Fla
     n_rows = int(known.any(axis=1).sum())
     if isinstance(encoder, PrecomputedScores) and n_rows < MIN_RECORD_IMAGES:
         raise InputError(
-            f"A calibration of scores requires labels of at least {MIN_RECORD_IMAGES} images; got "
-            f"labels of {n_rows} for {format_count(len(names), 'label')}. Annotate more images; "
+            f"A calibration of scores requires at least {MIN_RECORD_IMAGES} images with known "
+            f"targets; got {n_rows} for {format_count(len(names), 'label')}. Annotate more images; "
             "reliable probabilities require several hundred images."
         )

@@ -13,7 +13,7 @@ from surelabel.links import Link
 from surelabel.methods import Method
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.prediction_blocks import (
-    EncodedBlock,
+    EncodedPredictionBlock,
     compute_image_scores,
     half_precision_image_vectors,
 )
@@ -69,7 +69,7 @@ class ScoreConversion:
 
 
 def predict_encoded_blocks(
-    blocks: Iterable[EncodedBlock],
+    blocks: Iterable[EncodedPredictionBlock],
     names: Sequence[str],
     method: Method,
     encoder: Encoder,

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from surelabel.counts import format_count
 from surelabel.encoders import Encoder, embedded_calibration, prompt_templates, reference_names
 from surelabel.errors import ConfigError, InputError, NotFitted
 from surelabel.methods import (
@@ -179,11 +180,14 @@ def sentence_scorer(
     """
     if isinstance(sentences, str):
         raise InputError(
-            f"sentences must be a list of texts; got the text {sentences!r}. Give a list."
+            f"sentences must be a list of strings; got the string {sentences!r}. Give a list."
         )
     for sentence in sentences:
         if not sentence.strip():
-            raise InputError("Each sentence must contain at least one word; got an empty text.")
+            raise InputError(
+                "Each sentence must contain at least one word; got an empty sentence. Remove the "
+                "empty sentence."
+            )
     check_recognizer_of_index(index, recognizer)
     recognizer.check_fitted()
     _check_sentence_inputs(index, recognizer)
@@ -210,8 +214,8 @@ def _check_sentence_inputs(index: Index, recognizer: Recognizer) -> None:
     encoder = recognizer.encoder
     if width is None and len(index):
         raise InputError(
-            f"A sentence in a query needs image vectors; {index.folder} has none. Build the "
-            "index again (`surelabel index`)."
+            f"A sentence in a query needs image vectors; {index.folder} contains no image vectors. "
+            "Build the index again (`surelabel index`)."
         )
     if width not in (None, encoder.width):
         raise InputError(
@@ -222,15 +226,15 @@ def _check_sentence_inputs(index: Index, recognizer: Recognizer) -> None:
         return
     if method.needs:
         raise ConfigError(
-            f"A sentence is scored with the image vectors of the index; {name} also needs "
-            f"{', '.join(method.needs)}. Fit {name} on image vectors only."
+            f"Sentences must be scored with the image vectors of the index; {name} also needs "
+            f"{', '.join(method.needs)}. Fit {name} without the setting that needs these features."
         )
     text_width = recognizer.run.method.settings.get("text_width")
     if text_width not in (None, encoder.width):
         raise ConfigError(
             f"{name} was fitted on text vectors of width {text_width}; {encoder.name} encodes "
-            f"sentences as vectors of width {encoder.width}. Fit {name} on captions of this "
-            "encoder."
+            f"sentences as vectors of width {encoder.width}. Fit {name} again on text vectors of "
+            f"{encoder.name}."
         )
 
 
@@ -239,8 +243,9 @@ def _warn_cut_sentences(encoder: Encoder, sentences: Sequence[str]) -> None:
     for sentence, n_cut in zip(sentences, encoder.count_cut_tokens(sentences), strict=True):
         if n_cut:
             warnings.warn(
-                f"The sentence {sentence[:40]!r} is longer than the context of {encoder.name}; the "
-                f"last {n_cut} tokens are cut. Shorten the sentence.",
+                f"The sentence {sentence[:40]!r} is longer than the context of {encoder.name}. The "
+                f"text encoder ignores the last {format_count(n_cut, 'token')}. Shorten the "
+                "sentence.",
                 stacklevel=3,
             )
 
@@ -307,7 +312,7 @@ def _index_calibration_obstacle(recognizer: Recognizer) -> str | None:
     if not calibration.calibrator.shares_parameters:
         return f"has parameters per label ({calibration.name})"
     if recognizer.method.scores_depend_on_other_labels:
-        return "belongs to scores that compare labels with each other"
+        return "was fitted on scores that depend on the other labels"
     if len(templates) > 1:
         return f"was fitted with {len(templates)} prompt templates"
     return None
@@ -323,7 +328,7 @@ def _check_default_image_size(recognizer: Recognizer) -> None:
     if size not in (None, encoder.input_side):
         name = recognizer.run.method.name
         raise NotFitted(
-            f"Zero-shot scores of {encoder.name} are calibrated for images of {encoder.input_side} "
-            f"pixels; {name} encodes images at {size} pixels. Build an index with another method, "
-            "such as zero_shot."
+            f"Zero-shot scores of {encoder.name} are calibrated for the image size "
+            f"{encoder.input_side} pixels; {name} uses the image size {size} pixels. Build an "
+            "index with another method, such as zero_shot."
         )

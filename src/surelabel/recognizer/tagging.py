@@ -7,7 +7,6 @@ import numpy as np
 
 from surelabel.arrays import Array, ColumnIndices, Flags
 from surelabel.config import Choice, Run
-from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.methods.interface import LearnsFromImages
 from surelabel.recognizer.inputs import ImageInput, resolve_recognizer_input
@@ -195,9 +194,9 @@ def _rank_tags(
     thresholds = None if threshold is None else np.asarray(threshold, dtype=float)
     if thresholds is not None and thresholds.shape not in ((), (len(predictions.names),)):
         raise InputError(
-            "threshold must be one number, or one for each of "
-            f"{format_count(len(predictions.names), 'label')}; got an array of shape "
-            f"{thresholds.shape}. Give a number in [0, 1]."
+            "threshold must be one number, or one number per label with shape "
+            f"({len(predictions.names)},); got an array of shape {thresholds.shape}. Give numbers "
+            "in [0, 1]."
         )
     selected = None
     if thresholds is not None and probabilities is not None:

@@ -85,10 +85,11 @@ def _check_thresholds_are_not_of_model(recognizer: Recognizer) -> None:
     """
     if calibration_provenance(recognizer.calibrated_on) == "model":
         raise NotFitted(
-            "Operating points and guarantees require a calibration on images; got uncalibrated "
-            f"probabilities of {recognizer.encoder.name} (calibration: model). "
-            f"Run `surelabel calibrate MODEL DATASET --out FOLDER` with {MIN_RECORD_IMAGES} or "
-            "more annotated images, and give FOLDER as the model. Or use a fixed --threshold."
+            "Operating points and guarantees require a calibration on images; got the "
+            f"probabilities of the pretrained encoder {recognizer.encoder.name} (calibration: "
+            "model). Run `surelabel calibrate MODEL DATASET --out FOLDER` with "
+            f"{MIN_RECORD_IMAGES} or more annotated images, and give FOLDER as the model. Or use a "
+            "fixed --threshold."
         )
 
 
@@ -113,15 +114,14 @@ def _require_record_for_threshold_selection(recognizer: Recognizer) -> Validatio
     """
     record = validation_record_for_thresholds(recognizer)
     if record is None:
-        threshold = " Without a record, a fixed --threshold is possible."
+        threshold = " Or use a fixed --threshold, which needs no validation record."
         raise NotFitted(
             "Operating points and guarantees require a validation record; "
             f"{_reason_without_validation_record(recognizer)}. Run `surelabel calibrate MODEL "
             f"DATASET --out FOLDER` with {MIN_RECORD_IMAGES} or more annotated images, and give "
-            "FOLDER as the model. For an operating point, `surelabel calibrate MODEL IMAGES "
-            f"--unlabelled --out FOLDER` with {MIN_RECORD_IMAGES} or more images without labels "
-            "is sufficient; its result is not verified."
-            f"{threshold if recognizer.calibrated_on else ''}"
+            f"FOLDER as the model. For an operating point, {MIN_RECORD_IMAGES} or more images "
+            "without labels are sufficient (`surelabel calibrate MODEL IMAGES --unlabelled --out "
+            f"FOLDER`); the result is not verified.{threshold if recognizer.calibrated_on else ''}"
         )
     return record
 

@@ -95,7 +95,7 @@ def compute_uncertainty(
     uncertainty: npt.NDArray[np.float32] = estimate(features).cpu().numpy().astype(np.float32)
     if not (uncertainty >= 0).all() or not np.isfinite(uncertainty).all():
         raise InputError(
-            f"{kind} must be finite and at least 0; got other values from the method. The fit did "
-            "not converge. Fit again with a lower learning rate."
+            f"{kind} must be finite and at least 0; the method computed other values, because the "
+            "fit did not converge. Fit again with a lower learning_rate."
         )
     return uncertainty

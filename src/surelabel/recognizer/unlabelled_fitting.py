@@ -227,7 +227,7 @@ def _make_unlabelled_fitting_teacher(
     if len(names_with_aliases) < MIN_LABELS:
         raise ConfigError(
             f"{run.method.name} requires at least {MIN_LABELS} labels; got "
-            f"{len(names_with_aliases)}. Add labels that the images show, or use "
+            f"{len(names_with_aliases)}. Add labels that occur in the images, or use "
             "method.name=tiles, which needs only one label."
         )
     domain = run.teacher.settings.get("domain", "softmax")
@@ -255,8 +255,9 @@ def _check_unlabelled_fitting_fusion(teacher: Choice) -> None:
     for setting in FUSION_SETTINGS.get(teacher.name, ()):
         if setting in teacher.settings:
             raise ConfigError(
-                f"teacher.{setting} must not be set; got {teacher.settings[setting]!r}. The "
-                "pseudo-label algorithm combines the views; set pseudolabels.margin instead."
+                f"teacher.{setting} must not be set for self-training; got "
+                f"{teacher.settings[setting]!r}. The pseudo-label algorithm combines the views; "
+                "set pseudolabels.margin instead."
             )
 
 

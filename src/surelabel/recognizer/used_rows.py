@@ -58,9 +58,9 @@ class UsedRows:
             a is not None and a.dtype == np.uint64 and a.ndim == 1 for a in (fit, calibration)
         ):
             raise DataError(
-                "Hashes of used images must be two arrays of 64-bit integers, fit and calibration; "
-                f"got {', '.join(f'{k} {a.dtype} {a.shape}' for k, a in arrays.items()) or 'none'}."
-                " Fit again."
+                "Hashes of used images must be two uint64 arrays (n,), fit and calibration; got "
+                f"{', '.join(f'{k} {a.dtype} {a.shape}' for k, a in arrays.items()) or 'none'}. "
+                "Fit again."
             )
         assert fit is not None  # checked above
         assert calibration is not None  # checked above

@@ -16,7 +16,7 @@ from surelabel.records import LabelledFeatures, LabelledImages, SkippedImage
 MIN_STUDENT_STEPS = 30  # optimizer steps of a randomly initialized student
 OOD_LIMIT = 1.0
 MAX_OOD_SET_SIZE = 64  # the limit of the OOD score is the same for larger sets
-LARGER_ENCODER_HINT = "For photographs use a larger encoder, such as --model ViT-B-16/openai."
+LARGER_ENCODER_HINT = "For photographs, use a larger encoder, such as --model ViT-B-16/openai."
 
 
 def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
@@ -89,7 +89,8 @@ def warn_skipped_images(
         reasons = "; ".join(f"{image.path}: {image.reason}" for image in skipped[:3])
         more = "; …" if len(skipped) > 3 else ""
         warnings.warn(
-            f"{len(skipped)} of {n_images} {what} cannot be read and are left out: {reasons}{more}",
+            f"{len(skipped)} of {n_images} {what} cannot be read and {_verb(skipped, 'is', 'are')} "
+            f"left out: {reasons}{more}",
             stacklevel=3,
         )
 
@@ -120,9 +121,9 @@ def warn_few_steps(run: Run, n_images: int) -> None:
     if run.teacher and steps < MIN_STUDENT_STEPS:
         warnings.warn(
             f"{run.method.name} makes only {steps} optimizer steps with "
-            f"{format_count(n_images, 'image')}; at least {MIN_STUDENT_STEPS} are recommended. "
-            f"Give more images, increase epochs (now {run.epochs}), or use the teacher: "
-            f"method.name={run.teacher.name}.",
+            f"{format_count(n_images, 'image')}; at least {MIN_STUDENT_STEPS} steps are "
+            f"recommended. Give more images, increase epochs (now {run.epochs}), or use the "
+            f"teacher: method.name={run.teacher.name}.",
             stacklevel=5,
         )
 
@@ -133,8 +134,8 @@ def warn_unannotated_labels(names: Sequence[str], known: Flags) -> None:
     if unannotated:
         warnings.warn(
             f"{len(unannotated):,} of {format_count(len(names), 'label')} "
-            f"({_first_names_in_user_warning(unannotated)}) have no known target in the "
-            "annotations.",
+            f"({_first_names_in_user_warning(unannotated)}) {_verb(unannotated, 'has', 'have')} no "
+            "known target in the annotations.",
             stacklevel=3,
         )
 
@@ -152,8 +153,8 @@ def warn_labels_without_positives(names: Sequence[str], targets: Tensor, known: 
     if without:
         warnings.warn(
             f"{len(without):,} of {format_count(len(names), 'label')} "
-            f"({_first_names_in_user_warning(without)}) have no positive image, so the fit has "
-            "only negative images of these labels.",
+            f"({_first_names_in_user_warning(without)}) {_verb(without, 'has', 'have')} no "
+            "positive image, so the fit uses only negative images.",
             stacklevel=4,
         )
 
@@ -171,8 +172,8 @@ def warn_targets_without_contrast(targets: Tensor, known: Tensor) -> None:
     elif n_known and bool((targets >= 0.5)[known].all()):
         text = (
             f"All known targets of {n_known} training images are positive, so the fit has no "
-            "negative image of any label. Annotate images without these labels, or, with XMP "
-            "sidecars, leave out --missing unknown."
+            "negative image of any label. Annotate images that do not show these labels. For XMP "
+            "sidecars, remove --missing unknown."
         )
     else:
         return
@@ -190,10 +191,16 @@ def warn_labels_without_texts(names: Sequence[str], targets: Array) -> None:
     if unmentioned:
         warnings.warn(
             f"{len(unmentioned):,} of {format_count(len(names), 'label')} "
-            f"({_first_names_in_user_warning(unmentioned)}) are not mentioned in any text; they "
-            "are learned only from sentences of prompt templates.",
+            f"({_first_names_in_user_warning(unmentioned)}) {_verb(unmentioned, 'is', 'are')} not "
+            f"mentioned in any text and {_verb(unmentioned, 'is', 'are')} learned only from "
+            "sentences of prompt templates.",
             stacklevel=4,
         )
+
+
+def _verb(items: Sequence[object], singular: str, plural: str) -> str:
+    """Return the verb in the singular for one item, and otherwise in the plural."""
+    return singular if len(items) == 1 else plural
 
 
 def _first_names_in_user_warning(names: Sequence[str]) -> str:
@@ -206,8 +213,9 @@ def warn_cut_captions(encoder: Encoder, captions: Sequence[str]) -> None:
     n_cut_tokens = [count for count in encoder.count_cut_tokens(captions) if count]
     if n_cut_tokens:
         warnings.warn(
-            f"{len(n_cut_tokens):,} of {format_count(len(captions), 'caption')} are longer than "
-            f"the context of {encoder.name}; up to {max(n_cut_tokens)} tokens of a caption are "
-            "cut. Shorten the captions, or use an encoder with a longer context.",
+            f"{len(n_cut_tokens):,} of {format_count(len(captions), 'caption')} "
+            f"{_verb(n_cut_tokens, 'is', 'are')} longer than the context of {encoder.name}; up to "
+            f"{max(n_cut_tokens)} tokens of a caption are cut. Shorten the captions, or use an "
+            "encoder with a longer context.",
             stacklevel=3,
         )

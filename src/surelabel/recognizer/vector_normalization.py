@@ -138,7 +138,7 @@ def row_noun(encoder: Encoder) -> str:
 def _fitted(encoder: Encoder, normalization: VectorNormalization | None) -> VectorNormalization:
     if normalization is None:
         raise NotFitted(
-            f"{encoder.name} must be fitted on vectors first, because it normalizes vectors by "
-            "statistics of the training vectors; it is not fitted yet. Call fit first."
+            f"{encoder.name} must be fitted first, because the encoder normalizes vectors with "
+            "statistics of the training vectors. Call fit first."
         )
     return normalization

@@ -24,7 +24,11 @@ def check_vocabulary_can_change(name: str, method: Method) -> None:
         ConfigError: If the method supports only the labels that it was fitted on.
     """
     if not method.open_vocabulary:
-        cause, remedy = "", ", or use an open-vocabulary method such as zero_shot or recover_match"
+        cause = ""
+        remedy = (
+            " with the new labels, or use an open-vocabulary method such as zero_shot or "
+            "recover_match"
+        )
         if type(method).open_vocabulary:
             cause = ", because its context is class-specific"
             remedy = " with method.class_specific=false"

@@ -9,7 +9,7 @@ from surelabel.records.calibration_description import (
     calibration_provenance,
 )
 from surelabel.records.encoder_license import EncoderLicense
-from surelabel.records.features import Features, FrozenWords, TrainingStep
+from surelabel.records.features import Features, FrozenTextVectors, TrainingStep
 from surelabel.records.images import Images, LabelledFeatures, LabelledImages, SkippedImage
 from surelabel.records.noisy_correspondence import noisy_caption_rows
 from surelabel.records.pairs import ItemId, PairFeatures, Pairs
@@ -33,7 +33,7 @@ __all__ = [
     "EncoderLicense",
     "EncodingStats",
     "Features",
-    "FrozenWords",
+    "FrozenTextVectors",
     "Images",
     "ItemId",
     "LabelledFeatures",

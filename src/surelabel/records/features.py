@@ -47,7 +47,7 @@ class Features:
 
 
 @dataclass(frozen=True)
-class FrozenWords:
+class FrozenTextVectors:
     """Words and their text vectors from the frozen text encoder, for regularizers.
 
     Attributes:
@@ -81,8 +81,8 @@ class TrainingStep:
             with gradients. If the method has no learned prompts, the value is None.
         encode_words: Function that returns the unit vectors of k words from the learned prompts,
             ``(k, d)``, with gradients. If the method has no learned prompts, the value is None.
-        frozen_words: Words for regularizers that compare words other than the labels. If there is
-            no text encoder, the value is None.
+        frozen_text_vectors: Words for regularizers that compare words other than the labels. If
+            there is no text encoder, the value is None.
     """
 
     scores: "Tensor"
@@ -93,4 +93,4 @@ class TrainingStep:
     features: "Tensor | None" = None
     tuned_texts: "Tensor | None" = None
     encode_words: "Callable[[Sequence[str]], Tensor] | None" = None
-    frozen_words: "FrozenWords | None" = None
+    frozen_text_vectors: "FrozenTextVectors | None" = None

@@ -64,8 +64,8 @@ class LabelledImages:
         check_row_selection(self.row_selection, len(self.paths))
         if targets.shape != (len(self.paths), len(self.names)):
             raise InputError(
-                f"targets must have one row per image and one column per label, "
-                f"({len(self.paths)}, {len(self.names)}); got {targets.shape}."
+                f"targets must have one row per image and one column per label, with shape "
+                f"({len(self.paths)}, {len(self.names)}); got shape {targets.shape}."
             )
         object.__setattr__(self, "targets", to_mapped_array(targets))
         object.__setattr__(self, "known", to_mapped_array(known))
@@ -125,8 +125,9 @@ class LabelledFeatures:
         if len(targets) != len(features):
             raise InputError(
                 "features and targets must have the same number of rows; got "
-                f"{format_count(len(features), 'row')} of features and {len(targets)} of targets. "
-                "Save both for the same items."
+                f"{format_count(len(features), 'row')} of features and "
+                f"{format_count(len(targets), 'row')} of targets. Save the features and the "
+                "targets of the same images."
             )
         if targets.shape[1] != len(self.names):
             raise InputError(
@@ -138,9 +139,10 @@ class LabelledFeatures:
             is_finite = np.isfinite(features)
             rows = np.flatnonzero(~is_finite.all(axis=1))
             raise InputError(
-                f"features must be finite; got {format_count((~is_finite).sum(), 'value')} with "
-                f"NaN, infinity or over 3e38, in {_describe_rows(rows)} (from 0). Remove these "
-                "rows, or replace the values, for example by the mean of their column."
+                "features must be finite; got "
+                f"{format_count((~is_finite).sum(), 'invalid value')} (NaN, infinite or above "
+                f"3e38) in {_describe_rows(rows)} (counted from 0). Remove these rows, or replace "
+                "each invalid value by the mean of its column."
             )
         paths = list(self.paths) or [f"row {i}" for i in range(len(features))]
         if len(paths) != len(features):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.records.noisy_correspondence import noisy_caption_rows
 from surelabel.records.relevance import Relevance, RowIndices, as_row_indices
@@ -57,8 +58,8 @@ class Pairs:
         no_text = (row for row, text in enumerate(self.captions) if not _is_caption_text(text))
         if (row := next(no_text, None)) is not None:
             raise InputError(
-                f"captions must be texts that are not empty; got {self.captions[row]!r} in row "
-                f"{row}. Remove the caption and its entry in image_rows."
+                f"captions must be non-empty strings; got {self.captions[row]!r} in row {row}. "
+                "Remove the caption and the entry of the caption in image_rows."
             )
         _check_distinct("paths", self.paths, len(self.paths))
         _check_distinct("image_ids", self.image_ids, len(self.paths))
@@ -108,7 +109,7 @@ class Pairs:
             self.image_rows,
             self.image_ids,
             _items_at(self.caption_ids, captions),
-            _relevance_at(self.relevance, np.arange(len(self.paths)), captions),
+            _relevance_of_pairs(self.relevance, np.arange(len(self.paths)), captions),
         )
 
     def _take_rows(self, images: RowIndices, captions: RowIndices) -> "Pairs":
@@ -119,7 +120,7 @@ class Pairs:
             _renumber_image_rows(self.image_rows[captions], images, len(self.paths)),
             _items_at(self.image_ids, images),
             _items_at(self.caption_ids, captions),
-            _relevance_at(self.relevance, images, captions),
+            _relevance_of_pairs(self.relevance, images, captions),
         )
 
 
@@ -169,7 +170,7 @@ class PairFeatures:
             self.image_vectors[images],
             self.text_vectors[captions],
             _renumber_image_rows(self.image_rows[captions], images, len(self.image_vectors)),
-            _relevance_at(self.relevance, images, captions),
+            _relevance_of_pairs(self.relevance, images, captions),
         )
 
     def with_noise(self, ratio: float, *, seed: int) -> "PairFeatures":
@@ -187,7 +188,7 @@ class PairFeatures:
             self.image_vectors,
             self.text_vectors[captions],
             self.image_rows,
-            _relevance_at(self.relevance, np.arange(len(self.image_vectors)), captions),
+            _relevance_of_pairs(self.relevance, np.arange(len(self.image_vectors)), captions),
         )
 
 
@@ -226,8 +227,8 @@ def _finite_vectors(name: str, vectors: npt.ArrayLike, axes: str) -> npt.NDArray
     is_finite = np.isfinite(array).all(axis=1)
     if not is_finite.all():
         raise InputError(
-            f"{name} must be finite; got {(~is_finite).sum()} rows with NaN or infinity, such as "
-            f"row {np.argmin(is_finite)}. Remove these rows."
+            f"{name} must be finite; got {format_count((~is_finite).sum(), 'row')} with NaN or "
+            f"infinity, such as row {np.argmin(is_finite)}. Remove the rows with these values."
         )
     return array
 
@@ -239,7 +240,7 @@ def _renumber_image_rows(image_rows: RowIndices, images: RowIndices, n_images: i
         InputError: If an image is repeated.
     """
     if len(np.unique(images)) < len(images):
-        raise InputError("image_rows must be distinct; got a repeated row.")
+        raise InputError("image_rows must be distinct; got a repeated row. Remove the repetitions.")
     positions = np.full(n_images, -1)
     positions[images] = np.arange(len(images))
     return positions[image_rows]
@@ -249,7 +250,7 @@ def _items_at(items: Sequence[ItemId] | None, rows: RowIndices) -> list[ItemId] 
     return None if items is None else [items[row] for row in rows]
 
 
-def _relevance_at(
+def _relevance_of_pairs(
     relevance: Relevance | None, images: RowIndices, captions: RowIndices
 ) -> Relevance | None:
     return None if relevance is None else relevance.take(images, captions)

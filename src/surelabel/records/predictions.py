@@ -102,8 +102,8 @@ class Predictions:
         )
         if self.scores.shape != (len(self.paths), len(self.names)):
             raise InputError(
-                f"scores must have one row per path and one column per label, "
-                f"({len(self.paths)}, {len(self.names)}); got {self.scores.shape}."
+                f"scores must have one row per path and one column per label, with shape "
+                f"({len(self.paths)}, {len(self.names)}); got shape {self.scores.shape}."
             )
         if self.hashes is not None and len(self.hashes) != len(self.paths):
             raise InputError(
@@ -112,8 +112,8 @@ class Predictions:
         if (self.uncertainty is None) != (self.uncertainty_kind is None):
             raise InputError(
                 "uncertainty and uncertainty_kind must be given together; got uncertainty_kind "
-                f"{self.uncertainty_kind!r} with{'out' * (self.uncertainty is None)} values. Give "
-                "both or neither."
+                f"{self.uncertainty_kind!r} with{'out' * (self.uncertainty is None)} uncertainty "
+                "values. Give both or neither."
             )
         if self.uncertainty_kind is not None:
             check_uncertainty_kind(self.uncertainty_kind)

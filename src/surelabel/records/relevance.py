@@ -51,8 +51,8 @@ class Relevance:
         is_grade = (grades > 0) & (grades <= 1)
         if not is_grade.all():
             raise InputError(
-                f"Grades must be in (0, 1]; got {grades[~is_grade][0]}. Omit pairs of grade 0, and "
-                "divide other scales by their maximum."
+                f"Grades must be in (0, 1]; got {grades[~is_grade][0]}. Omit pairs with grade 0, "
+                "and divide other grades by the maximum of the scale."
             )
         positions = image_rows * ROW_LIMIT + caption_rows
         if not (positions[1:] > positions[:-1]).all():
@@ -63,8 +63,8 @@ class Relevance:
         if repeated.any():
             first = int(np.argmax(repeated))
             raise InputError(
-                f"Each pair must be listed once; got image row {image_rows[first]} with caption "
-                f"row {caption_rows[first]} again. Remove the repeated entries."
+                f"Each pair must be listed only once; got image row {image_rows[first]} with "
+                f"caption row {caption_rows[first]} more than once. Remove the repeated entries."
             )
         object.__setattr__(self, "image_rows", image_rows)
         object.__setattr__(self, "caption_rows", caption_rows)
@@ -111,13 +111,14 @@ def as_row_indices(
         indices = indices.astype(np.int64)
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
         raise InputError(
-            f"{name} must be a list of integers; got shape {indices.shape} of type {indices.dtype}."
+            f"{name} must be a one-dimensional list of integers; got shape {indices.shape} and "
+            f"type {indices.dtype}."
         )
     outside = (indices < 0) | (indices >= n_rows)
     if outside.any():
         raise InputError(
             f"{name} must be at least 0 and below {n_rows}; got {indices[outside][0]}. "
-            f"{outside.sum()} of {len(indices)} entries are out of range."
+            f"Entries out of range: {outside.sum()} of {len(indices)}."
         )
     return indices.astype(np.int64, copy=False)
 

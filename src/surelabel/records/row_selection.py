@@ -55,8 +55,8 @@ class RowSelection:
             row = int(np.flatnonzero(~is_valid)[0])
             raise InputError(
                 "inclusion_probability must be in (0, 1] for random rows, and NaN for other rows; "
-                f"got {probability[row]} for {chosen_by[row]!r} in row {row} (from 0). Correct the "
-                "row."
+                f"got {probability[row]} with chosen_by {chosen_by[row]!r} in row {row}, counted "
+                "from 0. Correct this row."
             )
 
     def __len__(self) -> int:

@@ -172,8 +172,8 @@ def check_score_kind(kind: object) -> None:
     """
     if kind not in SCORE_KINDS:
         raise InputError(
-            f"The kind of scores must be one of {', '.join(SCORE_KINDS)}; got {kind!r}. State what "
-            "the program that computed the scores returns."
+            f"The kind of scores must be one of {', '.join(SCORE_KINDS)}; got {kind!r}. Give "
+            "the kind of values that your model returns."
         )
 
 
@@ -188,13 +188,13 @@ def _score_array(scores: npt.ArrayLike | ScoreTable, kind: str) -> Array:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{kind} must be numbers; got {error}. Give only columns of scores, and the names of "
+            f"{kind} must be numbers: {error}. Give only columns of scores, and give the names of "
             "the images as paths."
         ) from error
     if values.ndim not in (2, 3) or not values.size:
         raise InputError(
-            f"{kind} must have the shape (n, k) of images and labels, or (n, t, k) with t views of "
-            f"each image; got {values.shape}. Reshape the array."
+            f"{kind} must be a non-empty array (n, k) of n images and k labels, or (n, t, k) with "
+            f"t views of each image; got shape {values.shape}. Reshape the array."
         )
     return values[:, None] if values.ndim == 2 else values
 
@@ -209,7 +209,7 @@ def _check_unique_texts(name: str, texts: Sequence[str], count: int) -> None:
     invalid = next((text for text in texts if not isinstance(text, str) or not text.strip()), None)
     if invalid is not None:
         raise InputError(
-            f"{name} must be texts that are not empty; got {invalid!r}. Give a text for each entry."
+            f"{name} must be non-empty strings; got {invalid!r}. Give a name for each entry."
         )
     repeated, n_repeated = Counter(texts).most_common(1)[0]
     if n_repeated > 1:
@@ -237,7 +237,7 @@ def _check_score_range(
         return
     is_wrong = ~is_valid if is_finite.all() else ~is_finite
     row, view, column = np.argwhere(is_wrong)[0]
-    found = f"{values[row, view, column]:g} for {columns[column]!r} of {paths[row]!r}"
+    found = f"{values[row, view, column]:g} for label {columns[column]!r} of {paths[row]!r}"
     if is_wrong.sum() > 1:
         found += f" and {format_count(is_wrong.sum() - 1, 'more invalid value')}"
     if not is_finite.all():
@@ -248,7 +248,7 @@ def _check_score_range(
     remedy = {
         "probabilities": "Divide percentages by 100. For log-odds, use the kind logits; for cosine "
         "similarities, use the kind cosines",
-        "cosines": "Divide similarities by their scale. For log-odds, use the kind logits",
+        "cosines": "Divide similarities by the logit scale. For log-odds, use the kind logits",
     }[kind]
     raise InputError(f"{kind} must be in [{low:g}, {high:g}]; got {found}. {remedy}.")
 

@@ -64,8 +64,8 @@ class LabelledTexts:
         targets, known = validate_target_arrays(self.targets, self.known)
         if targets.shape != (len(self.texts), len(self.names)):
             raise InputError(
-                f"targets must have one row per text and one column per label, "
-                f"({len(self.texts)}, {len(self.names)}); got {targets.shape}."
+                f"targets must have one row per text and one column per label, with shape "
+                f"({len(self.texts)}, {len(self.names)}); got shape {targets.shape}."
             )
         object.__setattr__(self, "targets", targets)
         object.__setattr__(self, "known", known)

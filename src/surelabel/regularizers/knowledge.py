@@ -45,7 +45,7 @@ def knowledge(step: TrainingStep) -> Tensor:
     if step.tuned_texts is None or step.texts is None:
         raise ConfigError(
             "The regularizer knowledge needs a method with learned prompts in the text tower; got "
-            "a method without them. Use method.name=coop, or another regularizer."
+            "a method without learned prompts. Use method.name=coop, or another regularizer."
         )
     check_shapes(tuned_texts=(step.tuned_texts, "c d"), texts=(step.texts, "c d"))
     return 1 - (step.tuned_texts * step.texts.to(step.tuned_texts)).sum(dim=1).mean()

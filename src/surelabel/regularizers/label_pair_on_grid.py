@@ -59,7 +59,9 @@ def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor
         tensor(0.1467)
     """
     if not (math.isfinite(spacing) and spacing > 0):
-        raise ConfigError(f"spacing must be a finite number > 0; got {spacing}. Try 1/64.")
+        raise ConfigError(
+            f"spacing must be a finite number > 0; got {spacing}. The default is 1/64."
+        )
     pairs = LabelPairs.from_step(step)
     positions = pairs.scores.double() / spacing  # grid points are fixed at k · h
     if not positions.numel():

@@ -54,7 +54,7 @@ def label_pair_sampled(
         tensor(0.1467)
     """
     if negatives < 1:
-        raise ConfigError(f"negatives must be at least 1; got {negatives}. Try 64.")
+        raise ConfigError(f"negatives must be at least 1; got {negatives}. The default is 64.")
     pairs = LabelPairs.from_step(step)
     rows, positive, negative, sample_weights = _sample_label_pair_negatives(pairs, negatives, seed)
     gaps = pairs.scores[rows[:, None], negative] - pairs.scores[rows, positive][:, None]

@@ -53,11 +53,11 @@ def label_smoothing(step: TrainingStep, *, scale: float = 10.0) -> Tensor:
         tensor(0.6931)
     """
     if not 0 <= scale < math.inf:
-        raise ConfigError(f"scale must be 0 or more; got {scale}. Use 10 by default.")
+        raise ConfigError(f"scale must be 0 or more; got {scale}. The default is 10.")
     if step.texts is None:
         raise InputError(
             "label_smoothing needs the text vectors of the labels, step.texts (c, d); got None. "
-            "Use a text encoder, or a regularizer without texts, such as mdca."
+            "Use an encoder with a text tower, or another regularizer, such as mdca."
         )
     scores = step.scores if step.logits is None else step.logits
     check_shapes(

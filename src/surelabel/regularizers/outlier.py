@@ -7,7 +7,7 @@ from torch import Tensor
 
 from surelabel.errors import ConfigError
 from surelabel.label_aliases import split_label_aliases
-from surelabel.records import FrozenWords, TrainingStep
+from surelabel.records import FrozenTextVectors, TrainingStep
 
 
 def outlier(
@@ -64,21 +64,23 @@ def outlier(
         ...     *(torch.zeros(4, 1), None, torch.zeros(4, 1), torch.ones(4, 1) > 0),
         ...     texts=frozen[:1],
         ...     encode_words=lambda words: frozen[:1].expand(2, 3),
-        ...     frozen_words=FrozenWords(["lion"], [], encode=lambda words: frozen[1:]),
+        ...     frozen_text_vectors=FrozenTextVectors(
+        ...         ["lion"], [], encode=lambda words: frozen[1:]
+        ...     ),
         ... )
         >>> outlier(step, words=["tiger", "lion", "bus"])
         tensor(1.)
     """
-    if step.encode_words is None or step.frozen_words is None or step.texts is None:
+    if step.encode_words is None or step.frozen_text_vectors is None or step.texts is None:
         raise ConfigError(
             "The regularizer outlier needs a method with learned prompts in the text tower; got a "
-            "method without them. Use method.name=coop, or another regularizer."
+            "method without learned prompts. Use method.name=coop, or another regularizer."
         )
-    candidates = _outlier_candidates(step.frozen_words, words, exclude)
+    candidates = _outlier_candidates(step.frozen_text_vectors, words, exclude)
     for setting, value in (("nearest", nearest), ("sampled", sampled)):
         if value < 1:
             raise ConfigError(f"{setting} must be 1 or more; got {value}.")
-    vectors = step.frozen_words.encode(candidates)
+    vectors = step.frozen_text_vectors.encode(candidates)
     similarity = vectors @ step.texts.to(vectors).mean(dim=0)
     nearest_rows = similarity.topk(min(nearest, len(candidates))).indices
     rows = nearest_rows[torch.randperm(len(nearest_rows))[:sampled].to(nearest_rows.device)]
@@ -87,7 +89,7 @@ def outlier(
 
 
 def _outlier_candidates(
-    frozen_words: FrozenWords, words: Sequence[str], exclude: Sequence[str]
+    frozen_text_vectors: FrozenTextVectors, words: Sequence[str], exclude: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the words that are neither labels, synonyms of labels nor excluded, in order.
 
@@ -101,14 +103,14 @@ def _outlier_candidates(
             )
     removed = {
         spelling.casefold()
-        for name in (*frozen_words.labels, *exclude)
+        for name in (*frozen_text_vectors.labels, *exclude)
         for spelling in split_label_aliases(name)
     }
-    candidates = dict.fromkeys(word.strip() for word in words or frozen_words.reference)
+    candidates = dict.fromkeys(word.strip() for word in words or frozen_text_vectors.reference)
     left = tuple(word for word in candidates if word and word.casefold() not in removed)
     if not left:
         raise ConfigError(
             f"words must contain a word that is neither a label nor excluded; got "
-            f"{len(candidates)} words, all of them labels or excluded. Add words."
+            f"only labels and excluded words ({len(candidates)}). Add words."
         )
     return left

@@ -45,11 +45,11 @@ def plot_average_precision(
     return Plot(
         "average_precision",
         "Average precision of each label",
-        f"Bars of average precision in decreasing order. The highest is {names[best]} with "
-        f"{100 * average_precision[best]:.0f} %, the lowest is {names[worst]} with "
-        f"{100 * average_precision[worst]:.0f} %.",
-        "Each bar is one label. The vertical mark is the average precision of a random ranking, "
-        "which is the prevalence of the label.",
+        "The bars show average precision in decreasing order. The average precision is highest for "
+        f"{names[best]} ({100 * average_precision[best]:.0f} %) and lowest for {names[worst]} "
+        f"({100 * average_precision[worst]:.0f} %).",
+        "Each bar shows the average precision of one label. The orange mark is the average "
+        "precision of a random ranking, which equals the prevalence of the label.",
         draw_average_precision_plot(names, average_precision, prevalence),
     )
 

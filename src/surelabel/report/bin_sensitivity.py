@@ -66,7 +66,7 @@ def bin_sensitivity_table(errors: Mapping[str, Mapping[str, float]]) -> Markup:
         for metric, values in errors.items()
     ]
     return markup_table_region(
-        "Sensitivity to the bins", markup_header_cells(["in points", *binnings]), rows
+        "Sensitivity to the binning", markup_header_cells(["in points", *binnings]), rows
     )
 
 

@@ -27,37 +27,38 @@ def describe_calibration_budget_in_report(budget: CalibrationBudget) -> str:
     Example:
         >>> ece, loss = np.array([[0.05], [0.021], [0.02]]), np.array([[0.3], [0.2], [0.2]])
         >>> budget = CalibrationBudget((25, 50, 100), ece, loss, 0.01, 200)
-        >>> describe_calibration_budget_in_report(budget)
-        'About 50 annotated images are enough: the ECE is 2.10 points, and 2.00 points with 100.'
+        >>> describe_calibration_budget_in_report(budget).partition(": ")[2]
+        'the ECE is 2.10 points with 50 images and 2.00 points with 100 images.'
     """
     errors = budget.mean_ece
     largest = budget.sizes[-1]
     largest_error = format_described_metric_value(errors[-1], "points")
     if np.isnan(errors[-1]):
         return (
-            "These annotated images contain too few positive labels to estimate the number of "
-            "images that calibration needs."
+            "These annotated images contain too few positive or too few negative targets to "
+            "estimate how many images calibration needs."
         )
     if budget.sufficient_size is None:
         sizes = list(zip(errors, budget.sizes, strict=True))[-2:-1]
         previous = "".join(
-            f" ({format_described_metric_value(e, 'points')} with {size:,})" for e, size in sizes
+            f" ({format_described_metric_value(e, 'points')} points with {size:,} images)"
+            for e, size in sizes
         )
         return (
             f"{largest:,} annotated images may be too few: the ECE is "
-            f"{largest_error} points{previous}, and more images may reduce it."
+            f"{largest_error} points{previous}, and more images may reduce the ECE."
         )
     error = errors[budget.sizes.index(budget.sufficient_size)]
     text = (
         f"About {budget.sufficient_size:,} annotated images are enough: the ECE is "
-        f"{format_described_metric_value(error, 'points')} points, and {largest_error} points "
-        f"with {largest:,}."
+        f"{format_described_metric_value(error, 'points')} points with "
+        f"{budget.sufficient_size:,} images and {largest_error} points with {largest:,} images."
     )
     if errors[-1] > NOISE_FACTOR * budget.noise_floor:
         noise_floor = format_described_metric_value(budget.noise_floor, "points")
         text += (
-            f" The noise floor is {noise_floor} points. More annotated images do not remove the "
-            "remaining error; another calibrator or method may reduce it."
+            f" The noise floor is {noise_floor} points. To reduce the remaining calibration error, "
+            "try another calibrator or method instead of more annotated images."
         )
     return text
 
@@ -73,8 +74,9 @@ def plot_calibration_budget(budget: CalibrationBudget) -> Plot:
     ]
     repeats = budget.ece.shape[1]
     n_undefined = int(np.isnan(budget.ece).sum())
-    omitted = f" {n_undefined:,} samples without a positive or negative label are omitted." * (
-        n_undefined > 0
+    omitted = (
+        f" Samples without positive or without negative targets are omitted ({n_undefined:,})."
+        * (n_undefined > 0)
     )
     return Plot(
         "calibration_budget",
@@ -83,7 +85,7 @@ def plot_calibration_budget(budget: CalibrationBudget) -> Plot:
         f"Noise floor: {format_described_metric_with_unit(budget.noise_floor, 'points')}.",
         f"{describe_calibration_budget_in_report(budget)} For each number of images, a calibrator "
         f"was fitted on each of {repeats:,} random samples and evaluated on "
-        f"{budget.test_images:,} other images. Each dot is one sample.{omitted}",
+        f"{budget.test_images:,} other images. Each dot shows one sample.{omitted}",
         _draw_calibration_budget_curves(budget),
     )
 
@@ -108,7 +110,8 @@ def _draw_calibration_budget_curves(budget: CalibrationBudget) -> bytes:
     lower.set_xticks(budget.sizes, [f"{size:,}" for size in budget.sizes])
     lower.minorticks_off()
     note = (
-        f"ECE in 15 equal-width bins and log loss on {budget.test_images:,} images that the "
-        f"calibrator was not fitted on, for {budget.ece.shape[1]:,} samples per number of images."
+        "ECE (15 equal-width bins) and log loss are computed on "
+        f"{budget.test_images:,} images that were not used to fit the calibrator. There are "
+        f"{budget.ece.shape[1]:,} samples for each number of images."
     )
     return plot_style_figure_to_png(figure, left=0.15, bottom=0.11, top=0.97, note=note)

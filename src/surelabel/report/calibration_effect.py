@@ -79,7 +79,7 @@ def calibration_effect_table(
     ]
     if not worse:
         return table
-    note = f"On these images, the calibrator makes these metrics worse: {', '.join(worse)}."
+    note = f"On the evaluated images, the calibrator makes these metrics worse: {', '.join(worse)}."
     return join_markup(table, markup_element("p", note, class_="soft"))
 
 

@@ -47,7 +47,7 @@ def render_caption_page(
     doubtful = Markup("")
     if isinstance(pairs, Pairs):
         doubtful = render_page_section(
-            "doubtful", "Doubtful queries", render_doubtful_queries(evaluation, pairs)
+            "doubtful", "Most uncertain queries", render_doubtful_queries(evaluation, pairs)
         )
     sections = {
         ("retrieval", "Retrieval"): render_page_section(
@@ -59,7 +59,7 @@ def render_caption_page(
         ("uncertainty", "Uncertainty"): render_page_section(
             "uncertainty", "Uncertainty and errors", render_page_plot_grid(plots)
         ),
-        ("doubtful", "Doubtful queries"): doubtful,
+        ("doubtful", "Most uncertain queries"): doubtful,
     }
     header = markup_element("p", f"Recognizer: {model}" if model else "")
     return render_page_layout("Retrieval report", header, sections)

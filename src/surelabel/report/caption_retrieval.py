@@ -54,15 +54,17 @@ LINE_STYLES = {
     "minus_margin": (TEXT, ":"),
 }
 OWN_NOTE = (
-    "An own item is an own caption or the own image of the query. Metrics of all relevant items "
-    "also count relevant items that are not own items. Errors at rank 1 and all figures count "
-    "only own items."
+    "The own items of an image are its captions; the own item of a caption is its image. In all "
+    "tables and plots, a query has an error at rank 1 if its first item is not an own item."
 )
 RELEVANT_NOTE = (
-    "An item is relevant if it is an own item, or if its grade is {threshold:g} or more."
+    "An item is relevant if it is an own item, or if its grade is {threshold:g} or more. A false "
+    "negative is a relevant item that is not an own item. A false negative is missed if its rank "
+    "is greater than R, the number of relevant items of the query."
 )
 BIN_NOTE = (
-    "The ten bins have equal numbers of queries. First items that are not own items are errors."
+    "Each of the ten bins has the same number of queries. R@1 is the fraction of queries whose "
+    "first item is an own item."
 )
 
 
@@ -107,9 +109,9 @@ def plot_recall_by_uncertainty(evaluation: PairEvaluation) -> Plot:
         "match_uncertainty",
         "R@1 by uncertainty of the first item",
         f"R@1 in ten bins of increasing {quantity}. {text}.",
-        f"{text}. Falling bars mean that uncertain first items are wrong more often. A correlation "
-        "over ten bins is usually stronger than a correlation over queries. To compare "
-        "uncertainties, use the AUROC in the table.",
+        f"{text}. If R@1 decreases from left to right, uncertain first items are wrong more often. "
+        "A correlation over ten bins is usually stronger than a correlation over queries. To "
+        "compare uncertainty measures, use the AUROC of errors in the table.",
         png,
     )
 
@@ -124,9 +126,9 @@ def plot_match_risk_coverage(evaluation: PairEvaluation) -> Plot:
         axes.set_ylabel(f"error rate, %\n{DIRECTION_TITLES[name]}")
         prediction = _first_prediction(direction)
         sentences.append(
-            f"{DIRECTION_TITLES[name].capitalize()}: the error rate of the first item is "
-            f"{100 * prediction.risk_at_80:.1f} % if the most uncertain 20 % of the queries are "
-            f"not answered, and {100 * prediction.risk_coverage.risk[-1]:.1f} % without abstaining"
+            f"{DIRECTION_TITLES[name].capitalize()}: the error rate at rank 1 is "
+            f"{100 * prediction.risk_at_80:.1f} % without the most uncertain 20 % of the queries, "
+            f"and {100 * prediction.risk_coverage.risk[-1]:.1f} % with all queries"
         )
     all_axes[-1].legend(loc="lower right", frameon=False, labelcolor=TEXT, fontsize=8.5)
     all_axes[-1].set_xlabel("coverage: fraction of answered queries, least uncertain first")
@@ -134,9 +136,10 @@ def plot_match_risk_coverage(evaluation: PairEvaluation) -> Plot:
     text = ". ".join(sentences)
     return Plot(
         "match_risk_coverage",
-        "Risk-coverage curve of the first item",
-        f"Error rate of the first item against the fraction of answered queries. {text}.",
-        f"{text}. An uncertainty improves on the score if its line is below both null lines.",
+        "Risk-coverage curves of the error rate at rank 1",
+        f"Error rate at rank 1 against the fraction of answered queries. {text}.",
+        f"{text}. The uncertainty of the pair predicts errors better than the scores do if its "
+        "line is below both null lines (minus score and minus margin).",
         plot_style_figure_to_png(figure, left=0.15, bottom=0.1, top=0.97),
     )
 
@@ -184,9 +187,9 @@ def render_doubtful_queries(
     ]
     return join_markup(
         render_image_folder(folder),
-        markup_element("h3", "Most doubtful images"),
+        markup_element("h3", "Most uncertain images"),
         markup_element("div", *image_cards, class_="images"),
-        markup_element("h3", "Most doubtful captions"),
+        markup_element("h3", "Most uncertain captions"),
         *caption_queries,
     )
 
@@ -238,7 +241,7 @@ def _most_doubtful(direction: PairDirection, n_queries: int) -> list[int]:
     return positions
 
 
-def _doubt_text(direction: PairDirection, position: int) -> str:
+def _query_uncertainty_text(direction: PairDirection, position: int) -> str:
     quantity, prediction = next(iter(direction.error_predictions.items()))
     title = QUANTITY_TITLES[quantity].removeprefix("null: ")
     return f"{title} {prediction.uncertainty[position]:.3g}"
@@ -267,7 +270,7 @@ def _image_query_card(direction: PairDirection, position: int, pairs: Pairs, fol
         "div",
         render_image_gallery_image(path, _alternative_text(pairs, image), side=HIT_SIDE),
         *own_caption,
-        markup_element("p", _doubt_text(direction, position), class_="soft"),
+        markup_element("p", _query_uncertainty_text(direction, position), class_="soft"),
         markup_element("ul", *items, class_="tags"),
         render_image_path(path, folder),
         class_="card",
@@ -305,6 +308,6 @@ def _caption_query(direction: PairDirection, position: int, pairs: Pairs, folder
     ]
     return join_markup(
         markup_element("h4", f"Caption: “{pairs.captions[direction.queries[position]]}”"),
-        markup_element("p", _doubt_text(direction, position), class_="soft"),
+        markup_element("p", _query_uncertainty_text(direction, position), class_="soft"),
         markup_element("div", *cards, class_="images small"),
     )

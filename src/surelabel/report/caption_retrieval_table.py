@@ -87,7 +87,7 @@ def caption_retrieval_rows(evaluation: PairEvaluation) -> list[list[str]]:
     if evaluation.threshold is not None:
         rows.append(
             [
-                "false negatives ranked as irrelevant",
+                "missed false negatives (rank > R)",
                 *(_false_negatives_text(d) for d in directions),
             ]
         )
@@ -133,13 +133,13 @@ def describe_caption_retrieval(evaluation: PairEvaluation) -> list[str]:
     """Return sentences on the data, the sum of recalls and the false negatives."""
     directions = evaluation.directions
     lines = [
-        f"{format_count(evaluation.n_images, 'image')} and "
-        f"{format_count(evaluation.n_captions, 'caption')}. The sum of the "
-        f"six recalls (RSUM) is {evaluation.rsum:.1f}."
+        f"The evaluation contains {format_count(evaluation.n_images, 'image')} and "
+        f"{format_count(evaluation.n_captions, 'caption')}. RSUM, the sum of R@1, R@5 and R@10 in "
+        f"both directions, is {evaluation.rsum:.1f}."
     ]
     if evaluation.folds is not None:
         lines.append(
-            f"As the mean of {evaluation.folds.n_folds} folds, RSUM is {evaluation.folds.rsum:.1f}."
+            f"The mean RSUM of {evaluation.folds.n_folds} folds is {evaluation.folds.rsum:.1f}."
         )
     if n_left_out := directions["image_to_caption"].n_left_out:
         lines.append(

@@ -25,10 +25,10 @@ from surelabel.report.page_layout import (
 from surelabel.report.plot_style import Plot
 
 METRIC_NOTE = (
-    "If the interval of B − A excludes 0, the last column contains the better model. If A and B "
+    "If the interval of B − A excludes 0, the last column names the better model. If A and B "
     "are equally good, each interval excludes 0 with a probability of about 5 %."
 )
-LABEL_NOTE = "An asterisk marks a difference at a false discovery rate of 5 %."
+LABEL_NOTE = "An asterisk marks a significant difference, at a false discovery rate of 5 %."
 
 
 def render_comparison_page(comparison: Comparison, plots: Sequence[Plot]) -> str:

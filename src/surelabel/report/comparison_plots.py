@@ -25,8 +25,9 @@ N_EXTREMES = 20  # labels at each end of the ranking, if there are more than MAX
 GREY = "#8a93a3"
 COMPARISON_PLOT_NAMES = tuple(f"difference_{metric}" for metric in LABEL_METRICS)
 CAPTION = (
-    "Each line is the 95 % interval of one label, and the point is B − A. B is better for "
-    "blue labels, and A for orange labels, at a false discovery rate of 5 %. Other labels are grey."
+    "Each point is the difference B − A of one label, and each line is its 95 % interval. B is "
+    "significantly better for blue labels, and A for orange labels, at a false discovery rate of "
+    "5 %. Labels without a significant difference are grey."
 )
 
 
@@ -52,13 +53,17 @@ def _plot_label_differences(comparison: Comparison, metric: str, labels: LabelDi
     highest, lowest = (comparison.names[order[end]] for end in (0, -1))
     caption = CAPTION
     if len(order) > MAX_LABELS:
-        caption += f" The {N_EXTREMES} highest and lowest of {len(order)} differences are shown."
+        caption += (
+            f" Only the {N_EXTREMES} highest and the {N_EXTREMES} lowest of {len(order):,} "
+            "differences are shown."
+        )
         order = np.concatenate([order[:N_EXTREMES], order[-N_EXTREMES:]])
     return Plot(
         f"difference_{metric}",
         f"{title}: difference of each label",
-        f"Differences B − A in decreasing order. The highest is that of {highest}, the lowest "
-        f"that of {lowest}; {int(labels.is_different.sum())} labels differ.",
+        f"Differences B − A in decreasing order. The difference is highest for {highest} and "
+        f"lowest for {lowest}. The number of labels with a significant difference is "
+        f"{int(labels.is_different.sum())}.",
         caption,
         _draw_label_differences(comparison, metric, labels, order),
     )

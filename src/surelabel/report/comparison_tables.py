@@ -79,8 +79,8 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
         return [*sentences, f"There are no intervals, because one {noun} cannot be resampled."]
     return [
         *sentences,
-        f"The intervals are bootstrap intervals over {noun}s, with "
-        f"{format_count(comparison.resamples, 'resample')} that are the same for A and B.",
+        f"The intervals are paired bootstrap intervals over {noun}s, computed from "
+        f"{format_count(comparison.resamples, 'resample')}.",
     ]
 
 
@@ -154,18 +154,20 @@ def label_difference_sentences(comparison: Comparison) -> list[str]:
         if n_tested:
             sentences.append(
                 f"{describe_metric(metric).title} of {format_count(n_tested, 'tested label')}: B "
-                f"is better for {better.count('B')}, A for {better.count('A')}."
+                f"is significantly better for {format_count(better.count('B'), 'label')}, A for "
+                f"{format_count(better.count('A'), 'label')}."
             )
     if sentences:
         sentences.append(
-            "At most 5 % of these differences are expected to be false (Benjamini-Hochberg for "
-            "each metric). Without this correction, 5 % of the labels would differ by chance."
+            "For each metric, the false discovery rate of these differences is at most 5 % "
+            "(Benjamini-Hochberg correction). Without the correction, about 5 % of the labels "
+            "would differ significantly if A and B were equally good."
         )
     n_untested = int(np.isnan(next(iter(comparison.labels.values())).adjusted_p_values).sum())
     if n_untested:
         sentences.append(
             f"{format_count(n_untested, 'label')} with fewer than {MIN_TARGETS} positive or "
-            f"{MIN_TARGETS} negative targets cannot be tested."
+            f"fewer than {MIN_TARGETS} negative targets cannot be tested."
         )
     return sentences
 

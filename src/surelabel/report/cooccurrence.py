@@ -65,7 +65,8 @@ def plot_cooccurrence(
     return Plot(
         "cooccurrence",
         f"Co-occurrence of the {len(order)} most frequent labels",
-        f"{len(matrices)} matrices of the fraction of images with both labels of a pair. "
+        f"{len(matrices)} matrices show, for each pair of labels, the fraction of images with both "
+        f"labels. "
         f"{_describe_cooccurrence_plot_pairs(matrices, selected_names)}",
         _cooccurrence_plot_caption(labels_by_source, positive),
         _draw_cooccurrence_matrices(matrices, selected_names, n_omitted),
@@ -98,7 +99,7 @@ def _cooccurrence_plot_caption(
 ) -> str:
     predicted_pairs = [
         f"{WITH_ARTICLE[source]} predicts "
-        f"{baseline_comparison_pairs_per_image(labels.cooccurrence.predicted):.2f}"
+        f"{baseline_comparison_pairs_per_image(labels.cooccurrence.predicted):.2f} pairs"
         for source, labels in labels_by_source.items()
     ]
     errors = [
@@ -111,11 +112,12 @@ def _cooccurrence_plot_caption(
         1, (~np.isnan(shares)).sum()
     )
     return (
-        f"An image has {baseline_comparison_pairs_per_image(positive):.2f} pairs of positive "
-        f"labels; {' and '.join(predicted_pairs)}. The mean absolute error of the fraction of "
-        f"images with both labels, over all pairs, is {' and '.join(errors)}. The error is "
-        f"{format_described_metric_with_unit(error_without_pairs, 'points')} if no pair is "
-        "predicted at all."
+        f"On average, an image has {baseline_comparison_pairs_per_image(positive):.2f} pairs of "
+        f"positive labels; {' and '.join(predicted_pairs)}. The error of a pair is the difference "
+        "between the predicted and the true fraction of images with both labels. The mean absolute "
+        f"error over all pairs is {' and '.join(errors)}. Without any predicted pair, the mean "
+        "absolute error would be "
+        f"{format_described_metric_with_unit(error_without_pairs, 'points')}."
     )
 
 
@@ -149,7 +151,7 @@ def _draw_cooccurrence_matrices(
     _draw_cooccurrence_colour_bar(colour_bar, image)
     note = (
         "Rows and columns are sorted by frequency, most frequent label first. The diagonal and "
-        f"pairs without known targets are grey. {n_omitted:,} labels are omitted."
+        f"pairs without known targets are grey. Number of omitted labels: {n_omitted:,}."
     )
     return plot_style_figure_to_png(
         figure, left=0.2, bottom=bottom, top=1 - 0.25 / height, note=note

@@ -25,22 +25,22 @@ HEADER = (
     "threshold",
     "expected cost",
     "realized cost",
-    "at threshold 50 %",
-    "by prevalence only",
-    "saving over prevalence",
+    "cost at threshold 50 %",
+    "cost by prevalence only",
+    "saving relative to prevalence",
 )
 INTRODUCTION = (
     "If a missed label costs m times as much as a false positive, the expected cost is lowest at a "
-    "probability threshold of 1/(1 + m), which is the threshold of ",
-    ". The table has the mean cost of the decisions of an image. The unit is the cost of one false "
-    "positive.",
+    "probability threshold of 1/(1 + m). The command ",
+    " uses this threshold. The table shows the mean cost per image. The unit is the cost of one "
+    "false positive.",
 )
 NOTE = (
-    "The expected cost is computed from the probabilities alone, and the realized cost from the "
-    "targets. Both costs agree if the probabilities are calibrated. By prevalence only, each label "
-    "is predicted for all images or for none, whichever is cheaper for its prevalence in the "
-    "evaluated images. Unknown targets are ignored. Intervals are 95 % bootstrap intervals over "
-    "images."
+    "The expected cost is computed from the probabilities, and the realized cost from the targets. "
+    "If the probabilities are calibrated, both costs are approximately equal. For the cost by "
+    "prevalence only, each label is predicted for all images or for no image, whichever is cheaper "
+    "at the prevalence of the label. Unknown targets are ignored. Intervals are 95 % bootstrap "
+    "intervals over images."
 )
 
 
@@ -52,7 +52,7 @@ class DecisionCost:
         miss_cost: Cost of a missed label relative to a false positive.
         threshold: Probability threshold with the lowest expected cost, 1 / (1 + miss_cost).
         expected: Cost at the threshold, computed from the probabilities.
-        realised: Cost at the threshold, computed from the targets, with its 95 % interval.
+        realized: Cost at the threshold, computed from the targets, with its 95 % interval.
         at_half: Cost at a threshold of 0.5, computed from the targets.
         by_prevalence: Cost of the cheapest decisions that are the same for all images.
         saving: Reduction of the cost relative to ``by_prevalence``, with its 95 % interval. If
@@ -62,7 +62,7 @@ class DecisionCost:
     miss_cost: float
     threshold: float
     expected: float
-    realised: ConfidenceInterval
+    realized: ConfidenceInterval
     at_half: float
     by_prevalence: float
     saving: ConfidenceInterval
@@ -92,19 +92,19 @@ def _decision_cost(
     threshold = 1 / (1 + miss_cost)
     is_predicted = probabilities >= threshold
     expected = _cost_per_image(is_predicted, probabilities, known, miss_cost)
-    realised, at_half, by_prevalence = (
+    realized, at_half, by_prevalence = (
         _cost_per_image(flags, targets, known, miss_cost)
         for flags in (is_predicted, probabilities >= 0.5, prevalence >= threshold)
     )
     mean, saving = ratio_of_sums_intervals(
-        np.stack([realised, by_prevalence - realised], axis=1),
+        np.stack([realized, by_prevalence - realized], axis=1),
         np.stack([np.ones(len(known)), by_prevalence], axis=1),
     )
     return DecisionCost(
         miss_cost=miss_cost,
         threshold=threshold,
         expected=float(expected.mean()),
-        realised=mean,
+        realized=mean,
         at_half=float(at_half.mean()),
         by_prevalence=float(by_prevalence.mean()),
         saving=saving,
@@ -153,8 +153,8 @@ def _decision_cost_row(cost: DecisionCost) -> Markup:
         markup_element("td", f"{cost.expected:.3f}"),
         markup_element(
             "td",
-            f"{cost.realised.value:.3f}",
-            *_bounds(f"{cost.realised.low:.3f} to {cost.realised.high:.3f}", cost.realised),
+            f"{cost.realized.value:.3f}",
+            *_bounds(f"{cost.realized.low:.3f} to {cost.realized.high:.3f}", cost.realized),
         ),
         markup_element("td", f"{cost.at_half:.3f}"),
         markup_element("td", f"{cost.by_prevalence:.3f}"),

@@ -29,11 +29,11 @@ from surelabel.report.precision_recall_plots import (
 NO_THRESHOLDS = (
     "There is no table of operating points: the recognizer has no validation record, and fewer "
     f"than {MIN_IMAGES} images with a known target are evaluated. Calibrate the recognizer on "
-    f"{MIN_IMAGES} or more images, or evaluate more images."
+    f"annotated images, or evaluate {MIN_IMAGES} or more annotated images."
 )
 UNCALIBRATED = (
-    "Thresholds and costs need calibrated probabilities, so only the precision and recall of the "
-    "ranking are shown."
+    "Operating points and costs require calibrated probabilities. These scores are not calibrated, "
+    "so only precision-recall curves are shown."
 )
 
 
@@ -90,7 +90,7 @@ def render_decision_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Ma
     costs = compute_decision_costs(predictions.probabilities, evaluation.targets, evaluation.known)
     return render_page_section(
         "decisions",
-        "Operating points, precision and recall, and cost",
+        "Operating points, precision-recall curves and costs",
         tables,
         *grid,
         markup_element("h3", "Cost of decisions"),

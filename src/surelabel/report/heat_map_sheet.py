@@ -29,10 +29,10 @@ from surelabel.report.region_overlay import (
 SIDE = 256  # pixels of the longer side of a panel; small images are enlarged
 WIDTH, HEIGHT = 1.75, 1.95  # inches of a panel
 TEXT_WIDTH = 20  # characters of a line beside a row, and of a title above a panel
-MIN_PANELS = 3  # panels in a row: the image, its strongest labels, the region weights
+MIN_PANELS = 3  # panels in a row: the image, the best label of each region, the region weights
 NOTE = (
-    "The colours of each map range from its lowest value (purple) to its highest (yellow). "
-    "Therefore even the map of a negative label has a yellow region."
+    "In each map, purple is the lowest value and yellow is the highest value. "
+    "Therefore, even the map of a negative label has a yellow region."
 )
 Panel = tuple[str, Image.Image]
 
@@ -62,7 +62,7 @@ class HeatMapLabel:
 
 
 def render_heat_map_sheet(path: str, regions: RegionMaps, labels: Sequence[HeatMapLabel]) -> bytes:
-    """Render an image with its strongest labels, region weights and heat maps.
+    """Render an image with the best label of each region, region weights and heat maps.
 
     Only shown labels have a heat map and a colour. A label below its threshold is listed below the
     heat maps, with its probability and its threshold.
@@ -112,10 +112,10 @@ def describe_labels_of_heat_map_sheet(labels: Sequence[HeatMapLabel]) -> str:
     Example:
         >>> labels = [HeatMapLabel("bear", 0.12, 0.5, is_shown=False)]
         >>> describe_labels_of_heat_map_sheet(labels).split(". ")[1]
-        'Below the threshold and without a heat map: bear 0.12 (threshold 0.50).'
+        'Labels below their threshold have no heat map: bear 0.12 (threshold 0.50).'
     """
     is_calibrated = all(label.threshold is not None for label in labels)
-    value = "probability" if is_calibrated else "score, which is not calibrated"
+    value = "probability" if is_calibrated else "uncalibrated score"
     sentences = [f"The number beside each label is its {value}."]
     below = [
         f"{shorten_label_for_plot_style(label.name)} {label.value:.2f} "
@@ -124,7 +124,7 @@ def describe_labels_of_heat_map_sheet(labels: Sequence[HeatMapLabel]) -> str:
         if not label.is_shown and label.threshold is not None
     ]
     if below:
-        sentences.append(f"Below the threshold and without a heat map: {', '.join(below)}.")
+        sentences.append(f"Labels below their threshold have no heat map: {', '.join(below)}.")
     if any(label.is_shown for label in labels):
         sentences.append(NOTE)
     return " ".join(sentences)

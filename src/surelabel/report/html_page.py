@@ -57,22 +57,23 @@ from surelabel.report.zero_shot_baseline import (
 )
 
 HEAT_MAP_NOTE = (
-    "The heat maps below each image show the labels with the highest scores. The colours "
-    "of each map run from its lowest to its highest value. Therefore the colours of different maps "
-    "cannot be compared, and even the map of a negative label has a yellow region. The heat maps "
-    "of the method come first, then the similarity of each region to the label in the frozen "
-    "encoder. If the method has no heat maps, only this similarity is shown. In the map of all "
-    "labels, a region is grey if its strongest label is not listed. The maps cover the part of the "
-    "image that the encoder processed."
+    "The heat maps below each image show the labels with the highest scores. In each map, purple "
+    "is the lowest value and yellow is the highest value. Therefore, the colours of different maps "
+    "cannot be compared, and even the map of a negative label has a yellow region. The first row "
+    "shows the heat maps of the method. A later row shows the similarity of each region to the "
+    "label in the frozen encoder. If the method has no heat maps, the first row shows this "
+    "similarity. In the map of all labels, a region is grey if its highest-scored label is not "
+    "listed. The maps cover the part of the image that the encoder processed."
 )
 BINNING_NOTE = (
-    "The calibration error depends on the number of bins. If a metric changes much with another "
-    "number of bins, or without the bins that contain few decisions, it is not a reliable estimate."
+    "The calibration error depends on the number of bins. A metric is not a reliable estimate if "
+    "its value changes much with another number of bins, or without bins that contain few "
+    "decisions."
 )
 SEARCH_NOTE = (
-    "Each card shows the probability that the image matches the whole query, computed as if the "
-    "labels were independent, and the probability of each label. In a query, ! marks an unwanted "
-    "label."
+    "Each card shows the probability that the image matches the whole query, and the probability "
+    "of each label. The probability of the whole query is computed under the assumption that "
+    "labels are independent. In a query, ! marks an unwanted label."
 )
 
 
@@ -207,7 +208,7 @@ def _html_page_calibration_section(evaluation: Evaluation, plots: Sequence[Plot]
         "Calibration",
         render_page_plot_grid(plots),
         *effect,
-        markup_element("h3", "Sensitivity of the calibration error to the bins"),
+        markup_element("h3", "Sensitivity of the calibration error to the binning"),
         markup_element("p", BINNING_NOTE, class_="soft"),
         bin_sensitivity_table(errors),
     )
@@ -224,7 +225,7 @@ def _html_page_uncertainty_section(evaluation: Evaluation, plots: Sequence[Plot]
             examples, predictions.names, probabilities, is_calibrated=True
         )
         kind = KIND_TITLES[evaluation.uncertainty.kinds[0].kind]
-        title = f"Most doubtful images, by the mean {kind} of their labels"
+        title = f"Most uncertain images, by the mean {kind} of their labels"
         legend = render_image_gallery_legend(is_calibrated=True)
         doubtful = [markup_element("h3", title), legend, cards]
     return render_page_section(
@@ -331,7 +332,7 @@ def _html_page_retrieval_section(
     beside = markup_element("div", *map(render_page_plot_card, plots), table, class_="beside")
     examples = render_search_results_examples(retrieval.examples)
     return render_page_section(
-        "queries", "Retrieval with queries of several labels", beside, examples
+        "queries", "Retrieval with queries of one or more labels", beside, examples
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.evaluation import Example, ExampleLabel
 from surelabel.markup import Markup, join_markup, markup_element
 from surelabel.report.alternative_texts import (
@@ -120,7 +121,9 @@ def _image_gallery_example_card(
     n_more = len(example.missed_labels) - MAX_MISSED_LABELS
     if n_more > 0:
         items.append(
-            markup_element("li", markup_element("i", ""), f"and {n_more} more positive labels")
+            markup_element(
+                "li", markup_element("i", ""), f"and {format_count(n_more, 'more positive label')}"
+            )
         )
     label_list = markup_element("ul", *items, class_="tags")
     return markup_element(
@@ -239,7 +242,11 @@ def _render_image_gallery_of_one_search(search: QueryHits, max_hits: int, folder
         for hit, is_relevant in zip(search.hits[:max_hits], relevance[:max_hits], strict=True)
     ]
     n_more = len(search.hits) - max_hits
-    more = [markup_element("p", f"{n_more:,} more hits.", class_="soft")] if n_more > 0 else []
+    more = (
+        [markup_element("p", f"and {format_count(n_more, 'more hit')}", class_="soft")]
+        if n_more > 0
+        else []
+    )
     gallery = markup_element("div", *cards, class_="images small")
     return join_markup(title, *_image_gallery_precision_line(search), gallery, *more)
 
@@ -250,9 +257,9 @@ def _image_gallery_precision_line(search: QueryHits) -> list[Markup]:
         return []
     n_hits, n_relevant = len(search.is_relevant), sum(search.is_relevant)
     text = (
-        f"{n_relevant:,} of these {n_hits:,} images match the query: precision at {n_hits:,} is "
-        f"{format_described_metric_value(n_relevant / n_hits, '%')}. Of all images, "
-        f"{format_described_metric_value(search.prevalence, '%')} match."
+        f"{n_relevant:,} of these {n_hits:,} images match the query, so the precision at "
+        f"{n_hits:,} is {format_described_metric_value(n_relevant / n_hits, '%')}. Of all images, "
+        f"{format_described_metric_value(search.prevalence, '%')} match the query."
     )
     return [markup_element("p", text, class_="soft")]
 

@@ -33,7 +33,7 @@ def render_image_folder(folder: str) -> Markup:
     if not folder:
         return Markup("")
     code = markup_element("code", folder)
-    return markup_element("p", "Paths are relative to ", code, ".", class_="soft")
+    return markup_element("p", "The image paths are relative to ", code, ".", class_="soft")
 
 
 def render_image_path(path: str, folder: str) -> Markup:

@@ -32,9 +32,9 @@ FORMAT = "surelabel-audit-1"
 MAX_SHOWN_ERRORS = 300  # of each kind on the page, which is at most about 10 MB
 KIND_TITLES = {"missing positive": "Missing positives", "wrong positive": "Wrong positives"}
 NOTE = (
-    "Each target below is more likely wrong than correct, according to probabilities of models "
-    "that were fitted on other images. Models make errors too, so check each target. Targets of a "
-    "kind are sorted by the probability of the opposite target."
+    "Each target below is more likely wrong than correct, according to models that were not fitted "
+    "on the image of the target. Models also make errors, so check each target. In each section, "
+    "targets are sorted by the probability of the opposite target, highest first."
 )
 
 
@@ -86,8 +86,8 @@ def check_audit_folder(folder: str | Path) -> None:
         return
     if path.exists():
         raise DataError(
-            f"The folder of an audit must be new or empty, because {CORRECTIONS} may contain "
-            f"corrections; got {path}. Give another folder."
+            f"The folder of an audit must be new or empty, because a new audit would replace "
+            f"{CORRECTIONS}; got {path}. Give another folder."
         )
 
 
@@ -113,11 +113,11 @@ def _render_audit_page(audit: LabelAudit, progress: Progress | None) -> str:
         markup_element("p", NOTE),
         markup_element(
             "p",
-            "To correct targets, fill the column corrected of ",
+            "To correct targets, enter 1, 0 or unknown in the column “corrected” of ",
             markup_element("code", CORRECTIONS),
-            " with 1, 0 or unknown, and fit with ",
+            ". Then pass this file to surelabel fit with ",
             markup_element("code", f"--corrections {CORRECTIONS}"),
-            ". Rows with an empty cell keep their target.",
+            ". An empty cell does not change the target.",
         ),
     )
     sections = {("labels", "Labels"): _render_audit_labels(audit)}
@@ -153,9 +153,11 @@ def _render_audit_kind(
         return Markup("")
     shown = errors[:MAX_SHOWN_ERRORS]
     annotated = "negative" if kind == MISSING_POSITIVE else "positive"
-    sentence = f"{format_count(len(errors), 'target')} annotated as {annotated}"
+    sentence = f"Suspected errors: {format_count(len(errors), 'target')} annotated as {annotated}"
     if len(shown) < len(errors):
-        sentence += f"; the first {len(shown):,} are shown, and all are in {CORRECTIONS}"
+        sentence += (
+            f". The page shows the first {len(shown):,} targets; {CORRECTIONS} contains all targets"
+        )
     note = markup_element("p", f"{sentence}.", class_="soft")
     content = (
         _render_audit_images(shown, annotated, progress)

@@ -11,14 +11,20 @@ from surelabel.report.metric_descriptions import format_described_metric_value
 
 COLUMNS = (
     ("label", "Name of the label."),
-    ("images", "Number of positive images."),
-    ("prevalence", "Fraction of positive images (average precision of a random ranking)."),
+    ("images", "Number of images for which the label is positive."),
+    (
+        "prevalence",
+        "Fraction of positive images, which is the average precision of a random ranking.",
+    ),
     ("average precision", "Average precision of ranking the images by the score of this label."),
-    ("Brier skill", "If the Brier skill is below 0 %, predicting the prevalence would be better."),
+    (
+        "Brier skill",
+        "If the Brier skill is negative, predicting the prevalence has a lower Brier score.",
+    ),
     ("ECE", "Expected calibration error in points. With few images, the ECE is mostly noise."),
     (
         "mean probability",
-        "The mean probability equals the prevalence if the probabilities are calibrated.",
+        "The mean of calibrated probabilities is close to the prevalence of the label.",
     ),
 )
 

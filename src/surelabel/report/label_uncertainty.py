@@ -40,34 +40,34 @@ LINE_STYLES = {
 }
 KIND_DESCRIPTIONS = {
     "bernoulli_variance": (
-        "Bernoulli variance is 4p(1 - p) of the calibrated probability p. It is 1 at p = 50 %, and "
-        "0 if p is 0 or 1."
+        "Bernoulli variance, scaled to [0, 1], is 4p(1 - p) for the calibrated probability p. Its "
+        "highest value is 1, at p = 50 %."
     ),
     "residual_error": (
-        "Residual error is a learned estimate of the expected squared error of the probability. It "
-        "also contains label noise and ambiguity."
+        "Residual error is a learned estimate of the expected squared error of the uncalibrated "
+        "probability. Label noise and ambiguity increase the residual error."
     ),
     "match_variance": (
-        "Match variance is the learned variance of the similarity of image and label. A lower "
-        "variance means a more reliable match. Only accepted labels can be compared. Rejected "
-        "labels have the highest variance, although most of them are correctly rejected."
+        "Match variance is the learned variance of the similarity between image and label. A lower "
+        "variance means a more reliable match. Compare the match variance of accepted labels only. "
+        "Rejected labels have the highest variance, although most rejections are correct."
     ),
 }
 RISK_NOTE = (
-    "A label is accepted if its probability is 50 % or more, and is wrong if its target is "
-    "negative. The error of an image is the fraction of its known labels with a wrong decision. "
-    "Labels or images are left out in order of decreasing uncertainty. The area is the mean error "
-    "rate over all fractions that are kept. A lower area is better. 95 % intervals are bootstrap "
-    "intervals over images."
+    "A label is accepted if its probability is 50 % or more. An accepted label is wrong if its "
+    "target is negative. The error rate of an image is the fraction of wrong decisions among its "
+    "labels with known targets. Labels or images are left out in order of decreasing uncertainty. "
+    "The area under the risk-coverage curve is the mean error rate over all coverages. A lower "
+    "area is better. 95 % intervals are bootstrap intervals over images."
 )
 RISK_HEADER = (
     "",
     "labels: area",
-    "error rate at 80 %",
-    "error rate of all",
+    "error rate at 80 % coverage",
+    "error rate of all labels",
     "images: area",
-    "error rate at 80 %",
-    "error rate of all",
+    "error rate at 80 % coverage",
+    "error rate of all images",
 )
 
 
@@ -108,15 +108,16 @@ def plot_errors_by_label_uncertainty(kinds: Sequence[LabelUncertainty]) -> Plot:
     axes.set(ylim=(0, 1.3 * highest), ylabel="error rate of accepted labels, %", xticks=numbers)
     axes.set_xlabel("bin of increasing uncertainty")
     axes.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9)
-    note = f"ten bins with {size:,} accepted labels each" + (
-        f"; the {n_left_out} most uncertain labels do not fill a bin" * (n_left_out > 0)
+    note = f"Each of the ten bins contains {size:,} accepted labels." + (
+        f" The most uncertain labels that do not fill a bin are left out ({n_left_out})."
+        * (n_left_out > 0)
     )
     text = ". ".join(sentences)
     return Plot(
         "uncertainty_bins",
         "Errors by uncertainty",
         f"Error rate of accepted labels in ten bins of increasing uncertainty. {text}.",
-        f"{text}. Rising lines mean that uncertain labels are wrong more often.",
+        f"{text}. If a line rises, uncertain labels are wrong more often.",
         plot_style_figure_to_png(figure, left=0.13, bottom=0.13, top=0.97, note=note),
     )
 
@@ -133,14 +134,14 @@ def plot_label_risk_coverage(kinds: Sequence[LabelUncertainty]) -> Plot:
     _draw_risks(lower, {kind.kind: kind.images for kind in kinds})
     upper.set_ylabel("error rate, %\naccepted labels")
     lower.set_ylabel("error rate, %\nimages")
-    lower.set_xlabel("coverage: fraction that is kept, least uncertain first")
+    lower.set_xlabel("coverage: fraction of labels or images kept, least uncertain first")
     lower.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9)
     set_plot_style_percent_ticks(lower.xaxis)
     text = ". ".join(_risk_sentence(kind) for kind in kinds)
     return Plot(
         "uncertainty_risk_coverage",
-        "What does abstaining gain?",
-        f"Error rate against the fraction of accepted labels and of images kept. {text}.",
+        "How much does abstaining reduce the error rate?",
+        f"Error rate against the fraction of accepted labels or images that are kept. {text}.",
         f"{text}. The further a line is below the dashed horizontal line, the better the "
         "uncertainty predicts errors.",
         plot_style_figure_to_png(figure, left=0.15, bottom=0.09, top=0.97),
@@ -205,12 +206,15 @@ def _draw_risks(axes: Axes, risks: dict[str, SelectiveRisk | None]) -> None:
 def _risk_sentence(kind: LabelUncertainty) -> str:
     risks = [("accepted labels", kind.accepted_labels), ("images", kind.images)]
     parts = [
-        f"{100 * risk.intervals['risk_at_80'].value:.2f} % without the most uncertain 20 % of the "
-        f"{title}, instead of {100 * risk.curve.risk[-1]:.2f} %"
+        f"from {100 * risk.curve.risk[-1]:.2f} % to "
+        f"{100 * risk.intervals['risk_at_80'].value:.2f} % ({title})"
         for title, risk in risks
         if risk is not None
     ]
-    return f"{KIND_TITLES[kind.kind].capitalize()}: the error rate is {', and '.join(parts)}"
+    return (
+        f"{KIND_TITLES[kind.kind].capitalize()}: leaving out the most uncertain 20 % changes the "
+        f"error rate {' and '.join(parts)}"
+    )
 
 
 def _risk_cells(risk: SelectiveRisk | None) -> list[Markup]:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from matplotlib.ticker import PercentFormatter
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.report.baseline_comparison import (
     BASELINE,
     GROUND_TRUTH,
@@ -83,20 +84,23 @@ def _labels_per_image_plot_caption(
     labels_by_source: Mapping[str, ThresholdedLabels], mean_positives: float
 ) -> str:
     expected = [
-        f"{labels.counts.means['expected']:.2f} for {WITH_ARTICLE[source]}, which predicts about "
-        f"as many labels at a threshold of {format_described_probability(labels.threshold)}"
+        f"For {WITH_ARTICLE[source]}, the expected number of labels is "
+        f"{labels.counts.means['expected']:.2f}; about this number is predicted at a threshold of "
+        f"{format_described_probability(labels.threshold)}."
         for source, labels in labels_by_source.items()
     ]
     return (
-        f"An image has {mean_positives:.2f} positive labels on average. The expected number is "
-        f"{', and '.join(expected)}. Each bar is the fraction of images with that number of "
-        "predicted or positive labels."
+        f"On average, an image has {mean_positives:.2f} positive labels. {' '.join(expected)} Each "
+        "bar shows the fraction of images with this number of predicted or positive labels."
     )
 
 
 def _describe_labels_per_image_plot(shares: Mapping[str, Array]) -> str:
     lines = [
-        f"{source}: " + ", ".join(f"{100 * share:.0f} % have {k}" for k, share in enumerate(of))
+        f"{source}: "
+        + ", ".join(
+            f"{format_count(k, 'label')} in {100 * share:.0f} %" for k, share in enumerate(of)
+        )
         for source, of in shares.items()
     ]
     return f"{'; '.join(lines)}."
@@ -116,7 +120,7 @@ def _draw_labels_per_image_bars(shares: Mapping[str, Array], means: Mapping[str,
     axes.set_xticks(numbers, [*map(str, numbers[:-1]), last_tick])
     axes.grid(False, axis="x")
     greatest = max(float(share.max()) for share in shares.values())
-    axes.set(xlabel="labels per image", ylabel="fraction of the images")
+    axes.set(xlabel="labels per image", ylabel="fraction of images")
     axes.yaxis.set_major_formatter(PercentFormatter(1, 0, " %"))
     axes.set_ylim(0, min(1.35 * greatest, 1.3))
     axes.legend(loc="upper right", frameon=False, labelcolor=TEXT, fontsize=9)

@@ -32,20 +32,20 @@ METRIC_DESCRIPTIONS = {
         "%",
         "higher",
         "Average precision of ranking all images by the score of one label, averaged over labels. "
-        "The mAP is 100 % if all positive images come before all negative images.",
+        "The mAP is 100 % if, for each label, all positive images rank above all negative images.",
     ),
     "mean_average_precision_per_image": MetricDescription(
         "mAP by image",
         "%",
         "higher",
-        "Average precision of ranking all labels of one image, averaged over images. The "
-        "mAP by image is 100 % if all positive labels come first.",
+        "Average precision of ranking all labels of one image, averaged over images. The mAP by "
+        "image is 100 % if, in each image, all positive labels rank above all negative labels.",
     ),
     "average_precision": MetricDescription(
         "Average precision",
         "%",
         "higher",
-        "Micro average: average precision of one ranking of all labels of all images.",
+        "Micro-averaged average precision: the labels of all images are ranked together.",
     ),
     "precision_at_k": MetricDescription(
         "Precision at k",
@@ -87,8 +87,8 @@ METRIC_DESCRIPTIONS = {
         "ECE",
         "points",
         "lower",
-        "Expected calibration error: mean absolute difference between the mean probability and the "
-        "fraction of positives in a bin, weighted by the number of decisions in the bin.",
+        "Expected calibration error: absolute difference between mean probability and fraction of "
+        "positives in a bin, averaged over bins. The weight of a bin is its number of decisions.",
     ),
     "ece_of_candidates": MetricDescription(
         "ECE of candidates",
@@ -122,14 +122,14 @@ METRIC_DESCRIPTIONS = {
         "points",
         "lower",
         "Largest term of the ECE: the difference in a bin times the fraction of decisions in the "
-        "bin. Some papers report this term as MCE, but it is not a maximum error.",
+        "bin. Some papers report this term as MCE, but this term is not the largest error.",
     ),
     "ece_of_predictions": MetricDescription(
         "ECE of predictions",
         "points",
         "lower",
-        "ECE of the predictions at a threshold of 50 %, with the probability of the predicted "
-        "class, positive or negative, as confidence.",
+        "ECE of the decisions at a threshold of 50 %. The confidence is the probability of the "
+        "predicted class (positive or negative).",
     ),
     "squared_calibration_error": MetricDescription(
         "Squared calibration error",
@@ -143,7 +143,7 @@ METRIC_DESCRIPTIONS = {
         "%",
         "higher",
         "Fraction of correct decisions at a threshold of 50 %. If most targets are negative, "
-        "predicting no label at all has a high accuracy too.",
+        "a model that predicts no label also has a high accuracy.",
     ),
     "balanced_accuracy": MetricDescription(
         "Balanced accuracy",

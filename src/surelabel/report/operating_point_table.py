@@ -34,10 +34,10 @@ HEADER = (
 )
 LABEL_OPTIONS = ("--precision 0.9", "--recall 0.8", "--best-f1")  # in the table of labels
 AVERAGES = (
-    "Precision and recall are means over the labels that reach the operating point and for which "
-    "the value is defined, measured on the evaluated images. Below each mean is the value that was "
-    "expected when the thresholds were computed. Pooled values count the decisions of all labels "
-    "together, and have 95 % bootstrap intervals over images."
+    "Precision and recall are measured on the evaluated images and averaged over labels. Labels "
+    "that do not reach the operating point, or have an undefined value, are left out. Below each "
+    "mean is the value that was expected when the thresholds were computed. Pooled values count "
+    "the decisions of all labels together, and have 95 % bootstrap intervals over images."
 )
 
 
@@ -54,20 +54,21 @@ def describe_operating_point_source(
     if measurements.is_cross_fitted:
         return (
             f"The recognizer has no validation record, so the thresholds are computed from the "
-            f"{images} of this evaluation. Their precision and recall are measured by 5-fold "
+            f"{images} of this evaluation. Precision and recall are measured by 5-fold "
             "cross-fitting: no image is evaluated at a threshold that was computed from its "
-            "targets. The expected values are from the same images, so they are optimistic."
+            "targets. The expected values are computed from the same images as the thresholds, so "
+            "the expected values are optimistic."
         )
     if calibration_provenance(calibration) == "no labels":
         return (
-            f"The thresholds are those of surelabel tag. They are computed from the probabilities "
-            f"of {images} without labels, so the expected values are not verified. The measured "
-            "values are those of the evaluated images."
+            f"The command surelabel tag uses the same thresholds. The thresholds are computed from "
+            f"the probabilities of {images} without labels, so the expected values are not "
+            "verified. Precision and recall are measured on the evaluated images."
         )
     return (
-        f"The thresholds are those of surelabel tag. They are computed from the validation record "
-        f"of the recognizer: {images} of its calibration. The evaluated images have no effect on "
-        "the thresholds, if they were not used for the calibration."
+        f"The command surelabel tag uses the same thresholds. The thresholds are computed from the "
+        f"validation record of the recognizer, which was computed from {images}. The thresholds do "
+        "not depend on the evaluated images, unless these images were used for calibration."
     )
 
 
@@ -141,7 +142,7 @@ def _operating_point_as_json(point: MeasuredOperatingPoint, names: Sequence[str]
 
 def _operating_point_row(point: MeasuredOperatingPoint) -> Markup:
     n_reached, n_labels = int(point.thresholds.is_reached.sum()), point.thresholds.values.size
-    reached = "" if n_reached == n_labels else f"{n_reached:,} of {n_labels:,} labels reach it"
+    reached = "" if n_reached == n_labels else f"reached by {n_reached:,} of {n_labels:,} labels"
     return markup_element(
         "tr",
         markup_element(

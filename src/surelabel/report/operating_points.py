@@ -28,7 +28,7 @@ POINTS: tuple[tuple[str, str, str, dict[str, float]], ...] = (
     ("--recall 0.8", "Recall of at least 80 %", "recall", {"at_least": 0.8}),
     ("--recall 0.9", "Recall of at least 90 %", "recall", {"at_least": 0.9}),
     ("--best-f1", "Highest F1 of each label", "f1", {}),
-    ("--expected-count", "As many labels as are positive", "expected_count", {}),
+    ("--expected-count", "As many predicted as positive labels", "expected_count", {}),
     ("--cost-of-miss 5", "A missed label costs as much as five false positives", "cost", {}),
 )
 

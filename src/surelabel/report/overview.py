@@ -33,16 +33,16 @@ from surelabel.tables import table_entry_settings
 MAX_SKIPPED_IMAGES = 50
 CONVENTIONS = (
     "A decision is one label of one image. ECE, ACE, MCE, Brier score and log loss are computed "
-    "over the decisions of all labels and images. The noise floor is the expected value of a "
-    "perfectly calibrated recognizer with the same probabilities; it is above 0 because the number "
-    f"of decisions is finite. The sign {NOT_MEASURED} means that a value was not measured. The "
-    "95 % intervals are bootstrap intervals over images."
+    "over the decisions of all labels and images. The noise floor is the expected value of the "
+    "metric for a perfectly calibrated recognizer with the same probabilities. The noise floor is "
+    f"above 0 because the number of decisions is finite. The sign {NOT_MEASURED} means that a "
+    "value was not computed. The 95 % intervals are bootstrap intervals over images."
 )
 UNCALIBRATED = (
     "These scores are not calibrated, so they are not probabilities. Ranking metrics are "
-    "available; calibration metrics are not. To compute calibration metrics, calibrate on "
-    "annotated images that are not evaluated here (surelabel calibrate, or "
-    "recognizer.calibrate(held_out)), evaluate again and write the report again."
+    "available; calibration metrics are not. To compute calibration metrics, calibrate the "
+    "recognizer on annotated images that are not evaluated here (surelabel calibrate, or "
+    "recognizer.calibrate(held_out)). Then evaluate again and write the report again."
 )
 
 
@@ -97,7 +97,7 @@ def render_dataset_overview(
     )
     if noun != "image":
         text += f" Each {noun} is a precomputed vector; the texts below call it an image."
-    text += f" {n_unknown:,} decisions with unknown targets are ignored." * (n_unknown > 0)
+    text += f" Decisions with unknown targets are ignored ({n_unknown:,})." * (n_unknown > 0)
     text += f" Calibration: {calibration}." if calibration else ""
     recognizer = [" Recognizer: ", markup_element("code", model), "."] if model else []
     return markup_element("p", text, *recognizer, class_="soft")
@@ -156,7 +156,7 @@ def _overview_mean_average_precision_text(targets: Array, known: Flags) -> str:
     if not has_positives.any():
         return text
     random = 100 * (n_positives[has_positives] / known.sum(axis=0)[has_positives]).mean()
-    return f"{text} A random ranking reaches about {random:.1f} %."
+    return f"{text} A random ranking has an mAP of about {random:.1f} %."
 
 
 def _overview_high_probability_card(probabilities: Array, targets: Array, known: Flags) -> Markup:
@@ -170,8 +170,8 @@ def _overview_high_probability_card(probabilities: Array, targets: Array, known:
     interval = f" (95 % interval: {bounds})" if accuracy.low < accuracy.high else ""
     text = (
         f"Fraction of positive labels among the {result.decisions:,} decisions with a probability "
-        f"of {100 * HIGH_PROBABILITY:.0f} % or more{interval}. Their mean probability is "
-        f"{100 * result.mean_probability:.1f} %."
+        f"of {100 * HIGH_PROBABILITY:.0f} % or more{interval}. The mean probability of these "
+        f"decisions is {100 * result.mean_probability:.1f} %."
     )
     return _overview_headline_card(f"{100 * accuracy.value:.1f} %", title, text)
 
@@ -276,8 +276,8 @@ def render_overview_undefined_labels(undefined_classes: Mapping[str, int], n_lab
         return Markup("")
     text = (
         f"Some metrics are undefined for some of the {n_labels:,} labels: {', '.join(counts)}. "
-        "These labels have no known positive image or no known negative image, or are never "
-        "predicted. Means over labels exclude undefined values."
+        "These labels have no positive target or no negative target, or are never predicted. Means "
+        "over labels exclude undefined values."
     )
     return markup_element("p", text)
 
@@ -292,7 +292,11 @@ def render_overview_skipped_images(skipped: Sequence[SkippedImage]) -> Markup:
     ]
     n_more = len(skipped) - MAX_SKIPPED_IMAGES
     if n_more > 0:
-        items.append(markup_element("li", f"and {n_more:,} more, see evaluation.json"))
+        items.append(
+            markup_element(
+                "li", f"and {format_count(n_more, 'more image')}, listed in evaluation.json"
+            )
+        )
     count = f"{format_count(len(skipped), 'image')} could not be read"
     title = markup_element("summary", f"{count} or evaluated")
     return markup_element("details", title, markup_element("ul", *items), class_="note")

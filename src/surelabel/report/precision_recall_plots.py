@@ -50,7 +50,7 @@ def plot_precision_recall(
     marks = _marked_points(curve) if is_calibrated else []
     points = "".join(
         f" At a threshold of {100 * threshold:.0f} %, the precision is {100 * precision:.0f} % and "
-        f"the recall {100 * recall:.0f} %."
+        f"the recall is {100 * recall:.0f} %."
         for threshold, precision, recall in marks
     )
     area = f"The area under the curve is {100 * curve.average_precision:.1f} %."
@@ -58,9 +58,9 @@ def plot_precision_recall(
         "precision_recall",
         "Precision and recall of all decisions",
         f"Precision against recall over all thresholds. {area}{points}",
-        "Each point of the curve is one threshold for all labels. A lower threshold finds more "
-        f"positive labels, but also more false positives. {area} The dashed line is the precision "
-        "of a random ranking.",
+        "Each point of the curve shows precision and recall at one threshold for all labels. A "
+        "lower threshold yields more true positives, but also more false positives. "
+        f"{area} The dashed line is the precision of a random ranking.",
         _draw_precision_recall(curve, prevalence, marks),
     )
 
@@ -91,8 +91,8 @@ def plot_precision_recall_per_label(
         "Precision and recall of some labels",
         f"Precision against recall of {len(curves)} labels, with their average precision: "
         f"{listed}.",
-        "The labels are evenly spaced in the order of average precision (AP), from the highest to "
-        "the lowest. A curve of few positives has large steps.",
+        "The labels are selected at evenly spaced ranks of average precision (AP), from the "
+        "highest to the lowest. The curve of a label with few positives has large steps.",
         _draw_precision_recall_per_label(names, curves),
     )
 
@@ -130,7 +130,7 @@ def _draw_precision_recall(
             color=TEXT,
             fontsize=9,
         )
-    note = "orange: thresholds of 20 %, 50 % and 80 %" if marks else ""
+    note = "Orange points are at thresholds of 20 %, 50 % and 80 %." if marks else ""
     return plot_style_figure_to_png(figure, left=0.13, bottom=0.13, top=0.97, note=note)
 
 

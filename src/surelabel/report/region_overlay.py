@@ -1,4 +1,4 @@
-"""Draw heat maps and strongest labels of image regions, for the cards of the HTML page."""
+"""Draw heat maps of labels and the best label of each region, for the cards of the HTML page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -27,7 +27,7 @@ REGION_WEIGHTS = "Weight of each region"
 
 
 def draw_region_overlay_of_strongest_labels(image: Image.Image, regions: RegionMaps) -> Image.Image:
-    """Colour each region of an image by its strongest label.
+    """Colour each region of an image by the label with the highest score.
 
     Args:
         image: RGB image.
@@ -35,7 +35,7 @@ def draw_region_overlay_of_strongest_labels(image: Image.Image, regions: RegionM
             in the order of ``COLOURS``. Regions below the average weight have a lower opacity.
 
     Returns:
-        Image cropped to the part that the regions cover. Regions whose strongest label has no
+        Image cropped to the part that the regions cover. Regions whose highest-scored label has no
         colour are grey.
     """
     names = list(regions.maps)[: len(COLOURS)]

@@ -68,8 +68,8 @@ def plot_pooled_reliability_diagram(
         title: Title of the plot.
     """
     points = [
-        f"probability {100 * confidence:.0f} %, positive {100 * accuracy:.0f} % of "
-        f"{count:,.0f} decisions"
+        f"at a probability of {100 * confidence:.0f} %, {100 * accuracy:.0f} % of {count:,.0f} "
+        "decisions are positive"
         for confidence, accuracy, count in _filled_reliability_diagram_bins(bins)
     ]
     alt = f"Reliability diagram. {'; '.join(points)}."
@@ -86,11 +86,10 @@ def describe_reliability_diagram_bins(n_images: int, n_labels: int, n_known: int
         n_known: Number of decisions with a known target.
     """
     return (
-        f"{BINS} equal-width bins of the probability that the label is positive, pooled over "
-        f"{n_known:,} decisions with known targets, of {n_images:,} images x {n_labels:,} labels. "
-        "The x value of a point is the mean probability in the bin. The band contains 95 % of the "
-        "points if the probabilities are calibrated and the decisions independent. Counts are on a "
-        "logarithmic scale."
+        f"The probabilities of {n_known:,} decisions with known targets ({n_images:,} images x "
+        f"{n_labels:,} labels) are grouped into {BINS} equal-width bins. The x value of a point is "
+        "the mean probability in the bin. If the probabilities are calibrated and the decisions "
+        "are independent, the band contains 95 % of the points. Counts are on a logarithmic scale."
     )
 
 

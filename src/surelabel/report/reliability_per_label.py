@@ -55,10 +55,10 @@ def plot_reliability_per_label(labels: LabelStatistics, bins: ReliabilityBins) -
         for c in order
     ]
     n_omitted = len(names) - n_shown
-    omitted = f" {n_omitted:,} labels with fewer positives are omitted." if n_omitted else ""
+    omitted = f" Labels with fewer positives are omitted ({n_omitted:,})." if n_omitted else ""
     return Plot(
         "reliability_per_label",
-        f"Calibration of each label: the {n_shown} with the most positives",
+        f"Calibration of the {n_shown} labels with the most positives",
         f"{n_shown} small reliability diagrams. {'; '.join(descriptions)}.",
         "The number after a label is its number of positive images. With few images, the band is "
         "wide. A hollow point is inside the band, and its deviation may be noise. A filled point "
@@ -90,11 +90,11 @@ def _draw_reliability_per_label_grid(
     for axes in panels[len(bins_of_labels) :]:
         axes.set_axis_off()
     note = (
-        f"{BINS} equal-width bins of the probability that the label is positive (x axis), with the "
-        "fraction of positives (y axis). The vertical bands contain 95 % of the points of "
-        "calibrated probabilities; filled points are outside. The bars show the numbers of "
-        f"decisions, at most {greatest:,.0f}, on a logarithmic scale. {n_omitted:,} labels are "
-        "omitted."
+        f"The probabilities (x axis) are grouped into {BINS} equal-width bins; the y axis is the "
+        "fraction of positives. For calibrated probabilities, the vertical bands contain 95 % of "
+        "the points. Filled points are outside the bands. The bars show the number of decisions in "
+        f"each bin, at most {greatest:,.0f}, on a logarithmic scale. Number of omitted labels: "
+        f"{n_omitted:,}."
     )
     return plot_style_figure_to_png(
         figure, left=0.1, bottom=0.3 / height, top=1 - 0.25 / height, note=note

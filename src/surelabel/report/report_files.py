@@ -223,9 +223,9 @@ def check_report_folder(folder: str | Path) -> None:
         other_files = [PAGE]
     if other_files:
         raise DataError(
-            f"The folder of a report must be new, empty or an existing report; got {path}, which "
-            f"contains other files, such as {other_files[0]}. The folder was not changed. Give "
-            "another folder."
+            "The folder of a report must be new or empty, or contain an existing report; got "
+            f"{path}, which contains other files, such as {other_files[0]}. The folder was not "
+            "changed. Give another folder."
         )
 
 
@@ -238,9 +238,9 @@ def _check_report_before_has_same_data(evaluation: Evaluation, before: Evaluatio
     ):
         raise InputError(
             "before and evaluation must have the same images and labels in the same order; got "
-            f"{len(earlier)} images and {len(earlier.names)} labels in before, and "
-            f"{len(predictions)} images and {len(predictions.names)} labels in evaluation. "
-            "Compute both evaluations on the same dataset."
+            f"{len(earlier)} images x {len(earlier.names)} labels in before, and "
+            f"{len(predictions)} images x {len(predictions.names)} labels in evaluation. Compute "
+            "both evaluations on the same images with the same labels."
         )
 
 

@@ -23,8 +23,8 @@ def plot_risk_coverage(curve: RiskCoverageCurve) -> Plot:
         f"{100 * overall:.2f} % on all images"
     )
     areas = (
-        f"The mean error rate over all coverages is {100 * curve.area:.2f} %, and "
-        f"{100 * curve.optimal_area:.2f} % if images are sorted by their true error"
+        f"The mean error rate over all coverages is {100 * curve.area:.2f} %, and would be "
+        f"{100 * curve.optimal_area:.2f} % if images were sorted by their true error rate"
     )
     return Plot(
         "risk_coverage",
@@ -48,8 +48,8 @@ def _draw_risk_coverage_curve(curve: RiskCoverageCurve) -> bytes:
     axes.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9, ncols=2)
     set_plot_style_percent_ticks(axes.xaxis)
     note = (
-        "The uncertainty of an image is the mean entropy of the probabilities of its known labels. "
-        "An error is a negative label with a probability of 50 % or more, or a positive label "
-        "below 50 %."
+        "The uncertainty of an image is the mean binary entropy over its labels with known "
+        "targets. An error is a negative label with a probability of 50 % or more, or a positive "
+        "label with a probability below 50 %."
     )
     return plot_style_figure_to_png(figure, left=0.13, bottom=0.13, top=0.97, note=note)

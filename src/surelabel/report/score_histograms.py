@@ -31,10 +31,10 @@ def plot_score_histograms(probabilities: Array, targets: Array, known: Flags) ->
     return Plot(
         "score_histograms",
         "Probabilities of positive and negative labels",
-        f"Two histograms of {len(positive):,} probabilities of positive labels and of "
-        f"{len(negative):,} probabilities of negative labels. Counts are on a logarithmic scale.",
-        "A good recognizer has high probabilities for positive labels (upper histogram) and low "
-        "probabilities for negative labels (lower histogram). The grid lines are at powers of ten.",
+        f"Two histograms show the probabilities of {len(positive):,} positive and of "
+        f"{len(negative):,} negative labels. Counts are on a logarithmic scale.",
+        "A good recognizer predicts high probabilities for positive labels (upper histogram) and "
+        "low probabilities for negative labels (lower histogram). Grid lines are at powers of ten.",
         draw_score_histograms(positive, negative),
     )
 

@@ -129,8 +129,9 @@ def plot_search_results_by_query_length(results: RetrievalResults) -> Plot:
     )
     lines = [
         f"{_search_results_query_length_text(length)}: mAP "
-        f"{format_described_metric_value(value, '%')} over {evaluated:,} queries, "
-        f"{unmatched:,} without a matching image"
+        f"{format_described_metric_value(value, '%')} over "
+        f"{format_count(evaluated, 'query', 'queries')} ({unmatched:,} more without a matching "
+        "image)"
         for length, value, evaluated, unmatched in rows
     ]
     return Plot(
@@ -188,8 +189,8 @@ def render_search_results_examples(examples: Sequence[QueryRanking]) -> Markup:
 def _render_search_results_example(example: QueryRanking, folder: str) -> Markup:
     relevance = example.is_relevant[:MAX_IMAGES]
     summary = (
-        f"{sum(relevance)} of these {len(relevance)} images match the query, and "
-        f"{example.n_relevant:,} of all images match it. The average precision is "
+        f"{sum(relevance)} of these {len(relevance)} images match the query. Of all images, "
+        f"{example.n_relevant:,} match the query. The average precision is "
         f"{format_described_metric_value(example.average_precision, '%')}."
     )
     cards = [

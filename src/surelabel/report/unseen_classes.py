@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from surelabel.arrays import Array, Flags
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.evaluation import RankingResults, UnseenClassResults
 from surelabel.markup import Markup, markup_element, markup_header_cells, markup_table_region
@@ -30,12 +31,13 @@ RANKING_NOTE = (
     "Seen classes may have training annotations; unseen classes have none. In the column “unseen "
     "only” (zero-shot), only the unseen classes are ranked, in the {images} images with a positive "
     "unseen class. In the column “seen and unseen” (generalized zero-shot), seen and unseen "
-    "classes are ranked together, in all images. A perfect ranking has no errors. Its metrics at k "
-    "are below 100 % if images have more or fewer than k positive labels."
+    "classes are ranked together, in all images. A perfect ranking places all positive labels "
+    "first. The metrics at k of a perfect ranking are below 100 % if images have more or fewer "
+    "than k positive labels."
 )
 CALIBRATION_NOTE = (
     "All values are computed on all images. The noise floor is the expected value for perfectly "
-    "calibrated probabilities; it is higher if there are fewer decisions."
+    "calibrated probabilities. With fewer decisions, the noise floor is higher."
 )
 
 
@@ -69,9 +71,9 @@ def check_unseen_classes_of_report(names: Sequence[str], unseen: UnseenClasses |
     if not_evaluated or not 0 < len(unseen_names) < len(evaluated):
         raise InputError(
             f"unseen.names must contain at least one, but not all, of the {len(evaluated)} "
-            f"evaluated labels; got {len(unseen_names)}"
+            f"evaluated labels; got {format_count(len(unseen_names), 'label')}"
             + (f", of which {not_evaluated[0]!r} was not evaluated." if not_evaluated else ".")
-            + " Pass only evaluated labels as unseen classes."
+            + " Pass some, but not all, evaluated labels as unseen classes."
         )
 
 
@@ -111,10 +113,10 @@ def plot_unseen_classes_reliability(
     ]
     counts = [f"{group_bins.counts.sum():,.0f} of {group}" for group, group_bins in bins.items()]
     note = (
-        f"{BINS} equal-width bins of the probability that the label is positive. Decisions with "
-        f"known targets: {' and '.join(counts)} classes, in {n_images:,} images. The band contains "
-        "95 % of the points of unseen classes if their probabilities are calibrated and the "
-        "decisions independent. Counts are on a logarithmic scale."
+        f"The probabilities are grouped into {BINS} equal-width bins. Decisions with known "
+        f"targets: {' and '.join(counts)} classes, in {n_images:,} images. If the probabilities of "
+        "unseen classes are calibrated and the decisions are independent, the band contains 95 % "
+        "of the points of unseen classes. Counts are on a logarithmic scale."
     )
     curves = [(f"{group} classes", bins[group]) for group in ("unseen", "seen")]
     return Plot(
@@ -172,7 +174,7 @@ def unseen_classes_ranking_table_rows(*rankings: RankingResults) -> list[list[st
             rows.append([f"{metric.capitalize()} at {k}", *cells])
     for title, attribute in (
         ("mAP", "mean_average_precision"),
-        ("mAP, labels without positives as 0", "mean_average_precision_zero_filled"),
+        ("mAP, with AP = 0 for labels without positives", "mean_average_precision_zero_filled"),
     ):
         metrics = [values for r in rankings for values in (r.achieved, r.perfect_ranking)]
         rows.append(

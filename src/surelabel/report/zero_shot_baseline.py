@@ -24,21 +24,24 @@ from surelabel.report.metric_descriptions import (
 )
 
 BASELINE_NOTE = (
-    "The zero-shot baseline is the encoder with the same labels, without adaptation and with one "
-    "view of each image."
+    "The zero-shot baseline scores the same labels with the encoder, without adaptation and with "
+    "one view of each image."
 )
 COUNTS_NOTE = (
     "The expected number of labels is the sum of all probabilities. A label is predicted if its "
     "probability reaches a threshold. The threshold is set without targets, so that the number of "
-    "predicted labels is closest to the expected number. Two labels of one image are a pair. "
+    "predicted labels is closest to the expected number. Any two labels of one image form a pair. "
     "Decisions with unknown targets are not counted."
 )
 UNCALIBRATED_NOTE = (
     "These scores are not calibrated. Uncalibrated scores have no threshold, so predicted labels "
-    "cannot be counted. To count labels, calibrate (surelabel calibrate; without annotations, "
-    "surelabel calibrate --unlabelled), evaluate again and write the report again."
+    "cannot be counted. To count labels, calibrate the recognizer with surelabel calibrate, or "
+    "without annotations with surelabel calibrate --unlabelled. Then evaluate again and write the "
+    "report again."
 )
-UNCALIBRATED_BASELINE_NOTE = "The baseline is not calibrated, so its labels are not counted."
+UNCALIBRATED_BASELINE_NOTE = (
+    "The baseline is not calibrated, so its predicted labels are not counted."
+)
 
 
 def describe_zero_shot_baseline_in_report(sources: Mapping[str, Predictions]) -> Markup:
@@ -134,5 +137,5 @@ def _zero_shot_baseline_report_table_rows(
     return [
         *rows,
         ("label pairs per image, predicted", pairs),
-        ("error of the fraction of images with a pair, in points", errors),
+        ("mean absolute error of the fraction of images with a pair, in points", errors),
     ]

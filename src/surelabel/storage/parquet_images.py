@@ -66,7 +66,7 @@ class ParquetImages:
             DataError: If the row does not exist, if its cell is empty, or if the file is damaged.
         """
         if not 0 <= row < self.n_rows:
-            raise DataError(f"the table has {self.n_rows} rows, counted from 0")
+            raise DataError(f"the row number must be in [0, {self.n_rows})")
         try:
             while not self._first <= row < self._first + len(self._cells):
                 self._read_batch(row)

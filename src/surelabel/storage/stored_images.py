@@ -185,7 +185,7 @@ def _is_in_container(file: str, rest: str) -> bool:
             with _open_archive(file) as archive:
                 return _member_of_archive(archive, rest) is not None
         cell = _column_and_row(rest)
-        return cell is not None and cell[1] < _parquet_reader(file, cell[0]).n_rows
+        return cell is not None and cell[1] < _cached_parquet_images(file, cell[0]).n_rows
     except DataError:
         return True
 
@@ -202,8 +202,8 @@ def _open_content(path: str, container: tuple[str, str] | None, stack: ExitStack
     if is_parquet_path(file):
         cell = _column_and_row(rest)
         if cell is None:
-            raise DataError(f"expected TABLE{PARQUET_SUFFIX}/COLUMN/ROW")
-        return BytesIO(_parquet_reader(file, cell[0]).cell(cell[1]))
+            raise DataError(f"the path must have the form TABLE{PARQUET_SUFFIX}/COLUMN/ROW")
+        return BytesIO(_cached_parquet_images(file, cell[0]).cell(cell[1]))
     archive = stack.enter_context(_open_archive(file))
     member = _member_of_archive(archive, rest)
     if member is None:
@@ -246,7 +246,7 @@ def _parquet_source(path: str) -> tuple[Callable[[], Any], object]:
     return lambda: path, (status.st_size, status.st_mtime_ns, status.st_ino)
 
 
-def _parquet_reader(path: str, column: str) -> parquet_images.ParquetImages:
+def _cached_parquet_images(path: str, column: str) -> parquet_images.ParquetImages:
     source, state = _parquet_source(path)
     return parquet_images.cached_parquet_images(path, source, column, state)
 

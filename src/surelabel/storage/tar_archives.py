@@ -24,8 +24,12 @@ MAX_INDEXED_MEMBERS = 2**22  # members in all cached indices together: 100 MB
 BUFFER_BYTES = 2**20  # an image up to this size is read by one system call
 COPY_ARCHIVE = "Copy the archive again, or remove it."
 
-_GZIP = b"\x1f\x8b"
-_COMPRESSED_STARTS = (_GZIP, b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+_DECOMPRESSORS = {  # command by the first bytes of a compressed file
+    b"\x1f\x8b": "gunzip",
+    b"BZh": "bunzip2",
+    b"\xfd7zXZ\x00": "unxz",
+    b"\x28\xb5\x2f\xfd": "unzstd",
+}
 
 
 class TarMember(NamedTuple):
@@ -101,11 +105,11 @@ def read_tar_members(path: str, stream: BinaryIO) -> Iterator[TarMember | None]:
     stream.seek(0)
     start = stream.read(6)
     stream.seek(0)
-    if start.startswith(_COMPRESSED_STARTS):
-        command = "gunzip" if start.startswith(_GZIP) else "decompress"
+    if start.startswith(tuple(_DECOMPRESSORS)):
+        command = next(name for first, name in _DECOMPRESSORS.items() if start.startswith(first))
         raise DataError(
             f"{path} is a compressed archive, whose members cannot be read one by one. "
-            f"Decompress it first ({command} {os.path.basename(path)})."
+            f"Decompress the archive first ({command} {os.path.basename(path)})."
         )
     for entry in _read_headers(path, stream, size):
         if entry.size < 0 or entry.offset_data + (entry.size if entry.isfile() else 0) > size:
@@ -143,7 +147,7 @@ def _read_headers(path: str, stream: BinaryIO, size: int) -> Iterator[tarfile.Ta
             raise
         if not n_members:
             raise DataError(
-                f"{path} must be a tar archive; got another file. {COPY_ARCHIVE}"
+                f"{path} must be a tar archive; got another file format. {COPY_ARCHIVE}"
             ) from (error)
         is_damaged = True
     if is_damaged:

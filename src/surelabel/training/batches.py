@@ -113,7 +113,7 @@ def check_training_batch_targets(known: Tensor) -> None:
     """
     if not known.any():
         raise InputError(
-            f"Fitting needs at least one known target; all {known.numel()} are unknown. "
+            f"Fitting needs at least one known target; all {known.numel()} targets are unknown. "
             "Check that the dataset has annotations for the labels."
         )
 

@@ -61,13 +61,13 @@ def check_training_devices(method: nn.Module, devices: int, device: torch.device
         )
     cause = None
     if isinstance(method, AddsTrainingLosses):
-        cause = "has loss terms of internal quantities"
+        cause = "has loss terms"
     elif any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in method.modules()):
         cause = "has batch normalization layers"
     if cause and devices > 1:
         raise ConfigError(
-            f"{type(method).__name__} {cause}, which depend on all images of a batch, and must be "
-            f"trained on one device; got {devices} devices. Leave devices out."
+            f"{type(method).__name__} must be trained on one device, because the method {cause} "
+            f"that depend on all images of a batch; got {devices} devices. Remove devices."
         )
 
 
@@ -111,8 +111,8 @@ def train_on_devices(
     check_training_devices(method, devices, device)
     if isinstance(source, TargetUpdatingBatchSource):
         raise ConfigError(
-            "Self-training updates the targets of a whole batch and runs on one device; got "
-            f"{devices} devices. Leave devices out."
+            "Self-training must run on one device, because each step updates the targets of a "
+            f"whole batch; got {devices} devices. Remove devices."
         )
     n_threads = max(1, torch.get_num_threads() // devices)
     task = DeviceTrainingTask(
@@ -138,13 +138,14 @@ def _device_task_message(task: DeviceTrainingTask, folder: Path) -> bytes:
         return write_device_task(task, folder / TENSORS_FILE)
     except OSError as error:
         raise DataError(
-            f"The tensors of the method and the batches must be written to {folder}; got: "
+            f"The tensors of the method and the batches cannot be written to {folder}: "
             f"{error.strerror}. Free disk space, or set TMPDIR to another folder."
         ) from error
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         raise DataError(
-            f"Method, batches and loss must be sent to the processes of the devices; got: {error}. "
-            "Train without devices, or define the classes in an importable module."
+            "The method, the batches and the loss must be picklable for the training processes; "
+            f"got the error: {error}. Remove devices, or define the classes in an importable "
+            "module."
         ) from error
 
 

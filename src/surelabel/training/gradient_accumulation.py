@@ -273,7 +273,9 @@ class GradientAccumulation:
         size = -(-n_images // self._pieces)
         change = ""
         if self._compares_in_forward_pass():
-            change = " Batch normalization, or losses of the method, compare fewer images."
+            change = (
+                " Batch normalization or additional losses of the method then use fewer images."
+            )
         warnings.warn(
             f"The memory of the device is exhausted; training continues with at most "
             f"{format_count(size, 'image')} per forward pass.{change}",

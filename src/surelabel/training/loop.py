@@ -194,9 +194,9 @@ def _check_training_loop_losses(history: list[EpochResult]) -> None:
     """
     if not all(map(math.isfinite, history[-1])):
         raise ConfigError(
-            f"The loss and the regularizer must be finite; got {history[-1].loss} and "
-            f"{history[-1].penalty} in epoch {len(history)}. Use a smaller learning_rate, or a "
-            "smaller regularizer_weight."
+            f"The loss and the regularizer must be finite; got the loss {history[-1].loss} and the "
+            f"regularizer {history[-1].penalty} in epoch {len(history)}. Use a smaller "
+            "learning_rate, or a smaller regularizer_weight."
         )
 
 

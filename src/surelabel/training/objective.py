@@ -9,7 +9,7 @@ from torch import Tensor
 
 from surelabel.links import Link
 from surelabel.methods import AddsTrainingLosses, TunesTexts
-from surelabel.records import FrozenWords, TrainingStep
+from surelabel.records import FrozenTextVectors, TrainingStep
 from surelabel.training.batches import Batch
 
 ElementLoss = Callable[[Tensor, Tensor], Tensor]
@@ -58,7 +58,7 @@ class Objective:
             label texts.
         prompts: Trained method with learned prompts in the text tower, for regularizers that use
             the text vectors of the prompts.
-        frozen_words: Words for regularizers that compare words other than the labels.
+        frozen_text_vectors: Words for regularizers that compare words other than the labels.
         method: Trained method with additional losses, which are added to the regularizers.
     """
 
@@ -67,7 +67,7 @@ class Objective:
     link: Link | None = None
     texts: Tensor | None = None
     prompts: TunesTexts | None = None
-    frozen_words: FrozenWords | None = None
+    frozen_text_vectors: FrozenTextVectors | None = None
     method: AddsTrainingLosses | None = None
 
     @property
@@ -106,7 +106,7 @@ class Objective:
             features=pooled if pooled.shape[1] else None,
             tuned_texts=self.prompts.tuned_texts() if self.prompts else None,
             encode_words=self.prompts.encode_words if self.prompts else None,
-            frozen_words=self.frozen_words,
+            frozen_text_vectors=self.frozen_text_vectors,
         )
 
     def mean_over_heads(self, heads: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:

@@ -45,7 +45,7 @@ class PairBatches:
             raise InputError(
                 "Training on pairs needs captions of at least 2 images, because the captions of "
                 f"other images are the negatives; got {format_count(len(image_rows), 'caption')} "
-                f"of {min(len(image_rows), 1)} image. Add images with captions."
+                f"of {format_count(min(len(image_rows), 1), 'image')}. Add images with captions."
             )
         self._images, self._image_rows = images, image_rows
         self._texts, self._text_rows = texts, text_rows

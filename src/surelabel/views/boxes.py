@@ -68,7 +68,7 @@ def check_boxes_inside(boxes: Sequence[Box], size: tuple[int, int]) -> None:
         fits_down = 0 <= box.top < box.top + box.height <= height
         if not fits_across or not fits_down:
             raise InputError(
-                f"A box must be inside the image or grid of {width} by {height} and not empty; "
+                f"A box must be non-empty and inside the image or grid of {width} by {height}; "
                 f"got {box}. Compute the boxes for this size."
             )
 

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 
 MIN_LABELS = 3  # with two labels, relative scores only show which score is larger
@@ -145,9 +146,10 @@ def check_finite_relative_scores(scores: Tensor) -> None:
     Raises:
         InputError: If a score is not finite.
     """
-    if not scores.isfinite().all():
+    n_invalid = int((~scores.isfinite()).sum())
+    if n_invalid:
         raise InputError(
-            f"scores must be finite; got {int((~scores.isfinite()).sum())} that are not. "
+            f"scores must be finite; got {format_count(n_invalid, 'non-finite score')}. "
             "Remove the rows with NaN or infinity."
         )
 

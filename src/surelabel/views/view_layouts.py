@@ -178,7 +178,7 @@ class RegionLayout:
         for left, top, right, bottom in regions:
             if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
                 raise InputError(
-                    "A region must be left, top, right and bottom in [0, 1], with left < right and "
+                    "A region must be (left, top, right, bottom) in [0, 1], with left < right and "
                     f"top < bottom; got {(left, top, right, bottom)}."
                 )
         object.__setattr__(self, "regions", regions)

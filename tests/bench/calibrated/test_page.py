@@ -114,11 +114,13 @@ def test_a_difference_is_told_only_where_an_interval_leaves_out_0(results):
             for c in results.comparisons
         ]
         found = calibration_conclusions(replace(results, comparisons=tuple(changed)))
-        return next(s for s in found if s.startswith("SPA compared with BCE"))
+        return next(s for s in found if re.match("The log loss of SPA .* of BCE", s))
 
     wide, low = ConfidenceInterval(-0.01, -0.03, 0.01), ConfidenceInterval(-0.01, -0.02, -0.005)
-    assert "ACE does not differ significantly" in sentence(wide, wide)
-    assert "ACE is 1.00 points lower (both intervals exclude 0)" in sentence(low, low)
+    assert "The ACE of SPA does not differ significantly from the ACE of BCE." in sentence(
+        wide, wide
+    )
+    assert "1.00 points lower than the ACE of BCE (both intervals exclude 0)" in sentence(low, low)
     assert "(only one of the two intervals excludes 0)" in sentence(low, wide)
 
 

@@ -9,7 +9,7 @@ from surelabel.config import Choice, Run
 from surelabel.recognizer import Recognizer
 
 
-@pytest.mark.filterwarnings("ignore:.* have no positive image")
+@pytest.mark.filterwarnings("ignore:.* no positive image")
 def test_the_cost_of_an_image_is_the_faster_of_two_runs_without_counting_of_operations(
     images, tmp_path, monkeypatch
 ):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surelabel.bench.negation.query_sets import (
-    SampledConjunction,
+    NegationQuery,
     negation_query_pairs,
     sample_conjunctions,
 )
@@ -31,7 +31,7 @@ def test_pairs_are_those_with_enough_images_of_both_kinds(is_positive):
 def test_a_conjunction_is_the_product_of_its_literals():
     y = np.array([[1, 1, 0], [1, 0, 0], [1, 1, 1]], bool)
     p = np.array([[0.5, 0.2, 0.1], [0.9, 0.4, 0.3], [1.0, 1.0, 0.0]])
-    conjunction = SampledConjunction((0, 1), (2,))
+    conjunction = NegationQuery((0, 1), (2,))
     assert conjunction.matches(y).tolist() == [True, False, False]
     assert conjunction.probability(p).tolist() == pytest.approx(
         [0.5 * 0.2 * 0.9, 0.9 * 0.4 * 0.7, 1.0]

@@ -88,5 +88,5 @@ def fewer():
 @pytest.fixture(scope="session")
 def found(archive, place, fewer):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".* have no positive image")
+        warnings.filterwarnings("ignore", message=".* no positive image")
         return OPEN_VOCABULARY.measure(ComparisonTask(archive, PLAN, ResultCache(place / "cache")))

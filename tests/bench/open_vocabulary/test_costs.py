@@ -8,7 +8,7 @@ from surelabel.bench.open_vocabulary.fitted_rows import run_of_fitted_row
 from surelabel.recognizer import Recognizer
 
 
-@pytest.mark.filterwarnings("ignore:.* have no positive image", "ignore:Only 1 training image")
+@pytest.mark.filterwarnings("ignore:.* no positive image", "ignore:Only 1 training image")
 def test_speeds_leave_out_decoding_and_what_is_done_once_for_all_epochs(
     archive, small, monkeypatch
 ):

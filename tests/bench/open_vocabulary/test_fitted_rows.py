@@ -10,7 +10,7 @@ from surelabel.bench.result_cache import ResultCache
 from surelabel.recognizer import Recognizer
 
 
-@pytest.mark.filterwarnings("ignore:.* have no positive image")
+@pytest.mark.filterwarnings("ignore:.* no positive image")
 def test_the_time_of_a_row_is_that_of_fitting_calibration_and_prediction(
     archive, small, tmp_path, monkeypatch
 ):

@@ -29,11 +29,11 @@ def difference(value, *, counts=True):
 @pytest.mark.parametrize(
     ("raw", "calibrated", "alone", "verdict"),
     [
-        (0.1, 0.1, 0.3, "better, also after calibration"),
+        (0.1, 0.1, 0.3, "better before and after calibration"),
         (None, 0.1, 0.3, "better only after calibration"),
-        (0.1, None, 0.3, "better before calibration, but calibration also gives it"),
+        (0.1, None, 0.3, "better before calibration, but the calibrator alone gains as much"),
         (0.1, None, 0.05, "better only before calibration"),
-        (0.1, -0.1, 0.3, "better before calibration, but calibration also gives it"),
+        (0.1, -0.1, 0.3, "better before calibration, but the calibrator alone gains as much"),
         (-0.1, None, 0.3, "worse"),
         (None, -0.1, 0.3, "worse"),
         (None, None, 0.3, "no significant difference"),
@@ -63,14 +63,14 @@ def test_the_page_names_both_means_and_the_readouts(results):
     page = "\n\n".join(prompt_paragraphs(results))
     for text in ("ECE (points), A |", "ECE (points), H |", "BCE: before calibration", "NP@5, new"):
         assert text in page
-    assert "The paper reports the arithmetic mean of errors under the name HM." in page
+    assert "The CCR paper reports the arithmetic mean of errors under the name HM." in page
     assert "Other domains (coop, BCE, trained on photo)" in page
 
 
 def test_rows_that_are_trained_on_the_test_distribution_are_marked(results):
     page = "\n\n".join(prompt_paragraphs(results))
     assert "training images of t2i_pal are synthesized for the sampled captions" in page
-    assert "The rows *sketch* are trained on images of another domain." in page
+    assert "The rows *sketch* use training images of another domain." in page
     assert "| t2i_pal (test distribution), BCE | base |" in page
     without = replace(results, plan=replace(results.plan, tuners={"coop": 2}))
     assert not any("are synthesized" in text for text in prompt_paragraphs(without))
@@ -116,8 +116,9 @@ def test_the_zero_shot_conclusion_names_each_tuner_by_the_intervals_of_its_map(r
     ]
     sentence = prompt_zero_shot_conclusion(rows, "binary", "new")
     assert sentence == (
-        "mAP of new labels with BCE: above zero-shot for coop; not significantly different for "
-        "dualcoop; below zero-shot for kgcoop."
+        "With BCE, the mAP of new labels is significantly above zero-shot for coop; not "
+        "significantly different from zero-shot for dualcoop; significantly below zero-shot for "
+        "kgcoop."
     )
 
 

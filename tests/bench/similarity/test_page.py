@@ -31,7 +31,7 @@ def with_difference(results, value, low, high):
     [
         (0.02, 0.01, 0.03, "is higher than"),
         (-0.02, -0.03, -0.01, "is lower than"),
-        (0.02, -0.01, 0.03, "does not differ clearly from"),
+        (0.02, -0.01, 0.03, "does not differ significantly from"),
     ],
 )
 def test_conclusions_follow_from_the_intervals(results, value, low, high, verb):

@@ -32,7 +32,7 @@ def with_difference(results, value, low, high):
             0.02,
             -0.01,
             0.03,
-            "An interval of the difference between {} and {} in mAP contains 0 with {}.",
+            "With {2}, the mAP of {0} does not differ significantly from that of {1}.",
         ),
     ],
 )
@@ -96,7 +96,7 @@ def test_the_page_has_all_rows_and_no_undefined_value(results):
 def test_the_setup_states_seeds_and_equal_samples(results):
     setup = " ".join(supervised_setup(results))
     assert "The 2 seeds determine" in setup
-    assert "All samples of 12 images are equal" in setup
+    assert "All samples of 12 images contain the same images" in setup
     assert "there are 1 seeds" not in setup
     few = replace(results, plan=replace(results.plan, few_seeds_from=12))
-    assert "From 12 images on" in " ".join(supervised_setup(few))
+    assert "With 12 or more images" in " ".join(supervised_setup(few))

@@ -152,9 +152,9 @@ def test_vectors_must_belong_to_the_images_and_be_finite(fitted, data):
     vectors, x, y, _ = data
     with pytest.raises(InputError, match=r"\(600, 5\).*\(599, 6\)"):
         AdaptiveTemperature().with_image_vectors(vectors[:599]).fit(x, y)
-    with pytest.raises(InputError, match="must have 6 values, as in the calibration images; got 5"):
+    with pytest.raises(InputError, match="must have 6 values, as in the calibration; got 5"):
         fitted.with_image_vectors(vectors[:, :5]).logits(x)
-    with pytest.raises(InputError, match="Image vectors must be finite numbers; got 6 values"):
+    with pytest.raises(InputError, match="Image vectors must be finite numbers; got 6 NaN"):
         fitted.with_image_vectors(np.where(np.arange(600)[:, None] == 3, np.nan, vectors))
     with pytest.raises(InputError, match=r"vectors must have axes \(n, d\)"):
         fitted.with_image_vectors(vectors[0])
@@ -185,7 +185,7 @@ def test_a_saved_state_with_impossible_values_is_refused(fitted, change):
         change = {"variances": [-1.0, *state["variances"][1:]]}
     if change.get("weights", 1) is None:
         change = {name: [1.0] * 3 for name in ("weights", "feature_means", "feature_scales")}
-    with pytest.raises(DataError, match="must be above 0 and weights must be two numbers"):
+    with pytest.raises(DataError, match="must be above 0, and weights must contain two"):
         AdaptiveTemperature().restore(state | change)
 
 

@@ -25,7 +25,9 @@ def test_settings_can_be_read_and_changed():
 def test_an_unknown_setting_is_refused_with_those_there_are():
     with pytest.raises(ConfigError, match=r"Histogram has no setting bin\. Settings: bins, pseudo"):
         Histogram().set_params(bin=3)
-    with pytest.raises(ConfigError, match=r"Platt has no setting bins\. There are no settings\."):
+    with pytest.raises(
+        ConfigError, match=r"Platt has no setting bins\. This calibrator has no settings\."
+    ):
         Platt().set_params(bins=3)
 
 

@@ -87,7 +87,7 @@ def test_every_label_is_by_itself():
 
 @pytest.mark.parametrize("wrong", [0.0, 1.0, np.nan, -0.1])
 def test_the_old_share_must_lie_inside_zero_and_one(wrong):
-    with pytest.raises(InputError, match=r"prior must lie inside \(0, 1\); got .* for label 1"):
+    with pytest.raises(InputError, match=r"prior must be in \(0, 1\); got .* for label 1"):
         estimate_label_shift(np.zeros((5, 2)), [0.5, wrong])
 
 

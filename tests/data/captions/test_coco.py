@@ -61,7 +61,9 @@ def test_annotations_without_ids_give_captions_without_ids(tmp_path):
 
 def test_images_without_a_caption_are_counted_and_named(tmp_path):
     value = content(annotations=annotations((3, 1, "a dog")))
-    with pytest.warns(UserWarning, match=r"1 images of .*captions\.json have no caption.*a\.jpg'"):
+    with pytest.warns(
+        UserWarning, match=r"without a caption are ignored: 1 in .*captions\.json.*a\.jpg'"
+    ):
         pairs = read_pairs(tmp_path, value, "sub/b.jpg")
     assert pairs.image_ids == [3]
 
@@ -71,11 +73,11 @@ def test_images_without_a_caption_are_counted_and_named(tmp_path):
     [
         (
             {"annotations": annotations((3, 1, "x"), (7, 1, "y"))},
-            "1 is also the id of annotation 1",
+            "must have a unique id; 1 is also the id in annotation 1",
         ),
         (
             {"annotations": [*annotations((3, 1, "x")), {"image_id": 7, "caption": "y"}]},
-            "annotation 2: the caption id must be an integer or a string .*; got None",
+            "annotation 2: the caption id must be an integer or a string; got None",
         ),
         ({"annotations": annotations((3, True, "x"), (7, 1, "y"))}, "caption id .*; got True"),
         ({"annotations": annotations((3, [1], "x"), (7, 1, "y"))}, r"caption id .*; got \[1\]"),
@@ -87,12 +89,12 @@ def test_images_without_a_caption_are_counted_and_named(tmp_path):
         (
             {"images": [{"id": i, "file_name": "a.jpg"} for i in (3, 7)]}
             | {"annotations": annotations((3, 1, "x"), (7, 2, "y"))},
-            "annotation 2: an image must have one id; .* has the id 3 in annotation 1, and 7",
+            "annotation 2: .* must have the same image id; got 7 here and 3 in annotation 1",
         ),
         (
             {"annotations": annotations((3, 1, "x"), (7, 2, "y"))}
             | {"images": [{"id": 7, "file_name": "a.jpg"}, {"id": 3, "file_name": "lost.jpg"}]},
-            "All images of the captions must exist; 1 do not, such as '.*lost.jpg'",
+            "files of all captions must exist; 1 of 2 files are missing, such as '.*lost.jpg'",
         ),
     ],
 )
@@ -106,7 +108,7 @@ def test_pairs_with_invalid_ids_or_missing_images_are_refused(tmp_path, changes,
     ("value", "message"),
     [
         ("{", "must be a COCO file in JSON; got: Expecting"),
-        ("[1]", "one JSON object; got type list"),
+        ("[1]", "one JSON object; got a value of type list"),
         ('{"a":' * 100_000, "must be a COCO file in JSON; got: .* too deeply"),
         (
             content(annotations=[{"image_id": 7, "category_id": 1}]),
@@ -119,18 +121,21 @@ def test_pairs_with_invalid_ids_or_missing_images_are_refused(tmp_path, changes,
         (content(annotations={"a": 1}), "missing or invalid entry: string indices"),
         (
             content((5, "a dog")),
-            "must refer to images of the file; one caption refers to the image 5",
+            "must refer to an image of the file; got image_id 5",
         ),
-        (content(images=IMAGES * 2), "must be unique; got 7 again"),
+        (content(images=IMAGES * 2), "must be unique; the id 7 is repeated"),
         (content((7, "a dog"), (7, " ")), "annotation 2: expected a caption; got ' '"),
         (content((7, None)), "annotation 1: expected a caption; got None"),
-        (content((7, "a\0b")), r"annotation 1: a caption must be text; got '\\x00' after 'a'"),
-        (content((7, "a \ud800")), r"annotation 1: a caption must be text; got '\\ud800'"),
-        (content((7, "x" * 10_001)), "at most 10000 characters; got 10001: 'xxx"),
-        (content(), "must have at least one caption; got none"),
+        (
+            content((7, "a\0b")),
+            r"annotation 1: a caption must not contain .*; got '\\x00' after 'a'",
+        ),
+        (content((7, "a \ud800")), r"annotation 1: a caption must not contain .*; got '\\ud800'"),
+        (content((7, "x" * 10_001)), "at most 10000 characters; got 10001 characters: 'xxx"),
+        (content(), "must contain at least one caption; got none"),
         (
             content((7, "a dog"), images=[{"id": 7, "file_name": ""}]),
-            "every caption must have the path of its image; got ''",
+            "every caption must have an image path; got ''",
         ),
     ],
 )

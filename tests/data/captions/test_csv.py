@@ -34,7 +34,7 @@ def test_pairs_have_each_image_once_in_the_order_of_the_lines(tmp_path):
     assert pairs.captions == ["A dog", "a bus", "a puppy"]
     assert pairs.image_rows.tolist() == [0, 1, 0]
     assert (pairs.image_ids, pairs.caption_ids, pairs.relevance) == (None, None, None)
-    with pytest.raises(DataError, match=r"2 do not, such as 'r/b\.jpg'"):
+    with pytest.raises(DataError, match=r"2 of \d files are missing, such as 'r/b\.jpg'"):
         csv.read_pairs(tmp_path / "captions.csv", images_root="r")
 
 
@@ -46,12 +46,15 @@ def test_pairs_have_each_image_once_in_the_order_of_the_lines(tmp_path):
         ("image;caption\na.jpg;x\n", "the first line must be image,caption; got 'image;caption'"),
         ("image,caption\n", "at least one caption; got none"),
         ("image,caption\na.jpg,A dog, a cat\n", "line 2: expected 2 columns.* got 3: 'a.jpg,A dog"),
-        ("image,caption\na.jpg,x\n,A dog\n", "line 3: every caption must have .*image; got ''"),
+        (
+            "image,caption\na.jpg,x\n,A dog\n",
+            "line 3: every caption must have .*image path; got ''",
+        ),
         ("image,caption\na.jpg,\n", "line 2: expected a caption; got ''"),
-        ("image,caption\na.jpg,a\0b\n", "line 2: a caption must be text|line contains NUL"),
+        ("image,caption\na.jpg,a\0b\n", "line 2: a caption must not contain|line contains NUL"),
         (
             "image,caption\na\0.jpg,a\n",
-            "line 2: every caption must have the path|line contains NUL",
+            "line 2: every caption must have an image path|line contains NUL",
         ),
         (b"image,caption\na.jpg,caf\xe9\n", "must be a CSV file in UTF-8"),
         ("image,caption\na.jpg,x\n".encode("utf-16"), "must be a CSV file in UTF-8"),

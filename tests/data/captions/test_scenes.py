@@ -70,7 +70,7 @@ def test_lines_without_labels_or_mentions_give_pairs_without_relevance(tmp_path)
 
 def test_a_scene_without_captions_is_counted_and_the_others_keep_their_relevance(tmp_path):
     text = scene_line("0.jpg", ["dog"]) + scene_line("1.jpg", ["cat"], ("a cat", ["cat"]))
-    with pytest.warns(UserWarning, match=r"1 images of .* have no caption .*0\.jpg'"):
+    with pytest.warns(UserWarning, match=r"without a caption are ignored: 1 in .*0\.jpg'"):
         pairs = read_pairs(tmp_path, text, "1.jpg")
     assert (pairs.relevance.image_rows, pairs.relevance.grades) == ([0], [1])
 
@@ -80,15 +80,15 @@ def test_a_scene_without_captions_is_counted_and_the_others_keep_their_relevance
     [
         (
             scene_line("0.jpg", ["dog"], ("a dog", ["dog"])) + LINE,
-            "labels and mentions in all lines or in none.*; got 1 lines without labels or mentions",
+            "labels and mentions in all lines or in none; they are missing in 1 of",
         ),
         (
             scene_line("0.jpg", ["dog"], ("a dog", ["dog"])) * 2,
-            "in one line; got 0 lines without labels or mentions, and 2 lines for 1 images",
+            "in only one line; got 1 images in 2 lines",
         ),
         (scene_line("0.jpg", "dog", ("a dog", ["dog"])), "expected a list of labels; got 'dog'"),
         (scene_line("0.jpg", ["dog"], ("a dog", [3])), r"expected a list of labels; got \[3\]"),
-        (scene_line("0.jpg", ["dog"], ("a dog", ["dog"])), "must exist; 1 do not, such as"),
+        (scene_line("0.jpg", ["dog"], ("a dog", ["dog"])), "must exist; 1 of 1 files are missing"),
     ],
 )
 def test_pairs_with_invalid_labels_or_missing_images_are_refused(tmp_path, text, message):
@@ -105,7 +105,7 @@ def test_pairs_with_invalid_labels_or_missing_images_are_refused(tmp_path, text,
         ('{"path": "a.jpg", "captions": ["a dog"]}', "line 1: expected .*string indices"),
         ("[" * 100_000, "line 1: expected .*nested too deeply"),
         (LINE.replace("a dog", ""), "line 1: expected a caption; got ''"),
-        (LINE.replace("images/0.jpg", ""), "line 1: every caption must have the path"),
+        (LINE.replace("images/0.jpg", ""), "line 1: every caption must have an image path"),
         (LINE.replace('"images/0.jpg"', "3"), "line 1: every caption must have .* got 3"),
     ],
 )

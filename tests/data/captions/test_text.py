@@ -17,7 +17,7 @@ def test_every_line_is_a_caption_and_empty_lines_are_ignored(tmp_path):
 
 
 def test_texts_without_images_are_no_pairs(tmp_path):
-    with pytest.raises(DataError, match=r"x\.txt has captions without images\. Give CSV"):
+    with pytest.raises(DataError, match=r"x\.txt contains captions without images\. Give COCO"):
         text.read_pairs(tmp_path / "x.txt")
 
 

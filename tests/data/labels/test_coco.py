@@ -41,7 +41,7 @@ def test_names_order_the_categories_and_others_are_unknown(folder):
     labelled = read(folder, content(), names=["person", "zebra", "toothbrush"])
     assert labelled.targets.tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 1]]
     assert labelled.known.tolist() == [[True, False, True]] * 3
-    with pytest.raises(DataError, match="among the 1 in names; 1 are not: 'tooth"):
+    with pytest.raises(DataError, match="which has 1 label; got 1 other label: 'tooth"):
         read(folder, content(), names=["person"])
 
 
@@ -53,27 +53,30 @@ def test_no_annotation_at_all_is_all_absent(folder):
     ("value", "message"),
     [
         ("{", "must be a COCO file in JSON; got: Expecting"),
-        ("[1]", "one JSON object; got type list"),
+        ("[1]", "one JSON object; got a value of type list"),
         ({}, "must be a COCO file with images.*missing or invalid entry: 'categories'"),
         (content(images=[{"id": 1}]), "missing or invalid entry: 'file_name'"),
         (content(images=3), "missing or invalid entry: 'int' object"),
         (content(images=[{"id": [1], "file_name": "a.jpg"}]), "invalid entry: .*unhashable"),
-        (content(images=[]), "images and categories of the file; 4 do not"),
-        (content(categories=[{"id": 1, "name": "person"}]), "first has image 5 and category 90"),
+        (content(images=[]), "images and categories of the file; got unknown ids in 4 annotations"),
+        (
+            content(categories=[{"id": 1, "name": "person"}]),
+            "such as image_id 5 with category_id 90",
+        ),
         (
             content(categories=[{"id": 1, "name": "cat"}, {"id": 90, "name": "cat"}]),
-            "unique category names",
+            "must be unique; 'cat' is repeated. Rename the repeated categories",
         ),
         (content(images=[], annotations=[]), "at least one image with labels"),
         (
             content(
                 images=[{"id": i, "file_name": f"{n}.jpg"} for n, i in enumerate([7, 3, 5, 7])]
             ),
-            "must be unique; got 7 again.",
+            "must be unique; the id 7 is repeated.",
         ),
         (
             content(categories=[{"id": i, "name": f"{n}"} for n, i in enumerate([90, 1, 90])]),
-            "must be unique; got 90 again.",
+            "must be unique; the id 90 is repeated.",
         ),
     ],
 )
@@ -84,6 +87,6 @@ def test_a_file_that_is_not_coco_is_refused(folder, value, message):
 
 def test_images_that_do_not_exist_are_refused(folder):
     with pytest.raises(
-        DataError, match=r"All 3 images of .* must exist; 3 do not.*relative to .*sub"
+        DataError, match=r"All images of .* must exist; 3 of 3 missing.*relative to .*sub"
     ):
         read(folder, content(), images_root=folder / "sub")

@@ -57,7 +57,7 @@ def test_names_choose_and_order_the_columns(folder):
     long = written(folder, "path,labels\na.jpg,dog\n", "long.csv")
     assert by_nan(csv.read(long, names=["cat", "dog"])) == [[0, 1]]
     for path in (wide, long):
-        with pytest.raises(DataError, match=r"among the 1 in names; \d are not: .*'dog'"):
+        with pytest.raises(DataError, match=r"which has 1 label; got \d other labels?: .*'dog'"):
             csv.read(path, names=["owl"])
 
 
@@ -83,13 +83,13 @@ def test_file_names_that_a_spreadsheet_program_would_execute_begin_with_a_folder
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"first line must be path,dog,cat.* got '' on line 1"),
+        ("", r"must have the columns path,dog,cat.* got '' on line 1"),
         ("path\na.jpg\n", "got 'path' on line 1"),
         ("path,dog,path\na.jpg,1,0\n", "'path' must not be a label"),
-        ("path,label\na.jpg,dog\nb.jpg,cat;path\n", "line 3: 'path' must not be a label"),
-        ("path,label\na.jpg,NaN\n", "line 2: 'NaN' must not be a label"),
-        ("path,dog,dog\na.jpg,1,0\n", "got 'dog' on line 1 2 times"),
-        ("path,dog,\na.jpg,1,0\n", "got '' on line 1 1 times"),
+        ("path,label\na.jpg,dog\nb.jpg,cat;path\n", "line 3: 'path' is not a valid label"),
+        ("path,label\na.jpg,NaN\n", "line 2: 'NaN' is not a valid label"),
+        ("path,dog,dog\na.jpg,1,0\n", "got 'dog' 2 times on line 1"),
+        ("path,dog,\na.jpg,1,0\n", "got '' 1 time on line 1"),
         ("path,dog,cat\na.jpg,1,0\nb.jpg,1\n", "line 3: expected 3 columns .* got 2"),
         ('path,dog,cat\n"a\n.jpg",1,0\nb.jpg,1,0,1\n', "line 4: expected 3 columns .* got 4"),
         ("path,label\na.jpg,dog,cat\n", "line 2: expected 2 columns.*got 3: 'a.jpg,dog,cat'"),
@@ -97,26 +97,30 @@ def test_file_names_that_a_spreadsheet_program_would_execute_begin_with_a_folder
         ("path,dog,cat\na.jpg,1,2\n", "line 2: the target of 'cat' must be .*got '2'"),
         ("path,dog\n\na.jpg,yes\n", "line 3: the target of 'dog' must be .*got 'yes'"),
         ("path,dog\na.jpg,-1\n", "line 2: the target of 'dog' is -1"),
-        ("path,dog\n,1\n", "line 2: expected a path; got an empty cell"),
+        ("path,dog\n,1\n", "line 2: expected an image path; got an empty cell"),
         ("path,dog\n", "at least one image with labels"),
         ("path,label\n", "at least one image with labels"),
-        ("path,dog\na.jpg,1\na.jpg,0\n", "'a.jpg' has the target 1 of 'dog' on line 2, but 0 on"),
+        ("path,dog\na.jpg,1\na.jpg,0\n", "'a.jpg' has 1 for 'dog' on line 2, but 0 on"),
         ('path,"do\ng"\na.jpg,1\n', r"control character; got 'do\\ng' on line 1, column 2"),
         ('path,dog\na.jpg,1\n"b\n.jpg",7\n', "line 3: the target of 'dog' must be .*got '7'"),
         (
             b"path,caf\xe9\na.jpg,1\n",
-            r"must be a CSV file in UTF-8.* line 1 has bytes that are not UTF-8 at position 8, "
-            r"such as 0xe9 \(é in Windows-1252\)\. Save the file as UTF-8; in a spreadsheet",
+            r"must be a CSV file in UTF-8.* line 1 contains bytes that are not UTF-8 at "
+            r"position 8, such as 0xe9 \(é in Windows-1252\)\. Save the file as UTF-8; in a "
+            r"spreadsheet",
         ),
-        (b"path,dog\ncaf\xe9.jpg,1\n", "must be a CSV file in UTF-8.* line 2 has bytes that are"),
+        (b"path,dog\ncaf\xe9.jpg,1\n", "must be a CSV file in UTF-8.* line 2 contains bytes that"),
         (
             "path,dog\na.jpg,1\n".encode("utf-16"),
-            "line 1 has text in UTF-16\\. Save the file as UTF-8",
+            "line 1 contains text in UTF-16\\. Save the file as UTF-8",
         ),
-        ("path,dog\na.jpg,1\n".encode("utf-16-le"), "line 1 has text in UTF-16 without a byte"),
+        (
+            "path,dog\na.jpg,1\n".encode("utf-16-le"),
+            "line 1 contains text in UTF-16 without a byte",
+        ),
         (
             'path,dog\n"a.jpg,1\n',
-            "must be a CSV file in UTF-8, separated by commas; got: unexpected end",
+            "must be a CSV file in UTF-8 with cells separated by commas; got: unexpected end",
         ),
     ],
 )
@@ -129,7 +133,7 @@ def test_images_that_do_not_exist_are_counted_and_named(folder):
     lines = "".join(f"lost{n}.jpg,1\n" for n in range(5))
     with pytest.raises(
         DataError,
-        match=r"All 6 images of .* must exist; 5 do not: '.*lost0\.jpg', .*lost2\.jpg', …",
+        match=r"All images of .* must exist; 5 of 6 missing: '.*lost0\.jpg', .*lost2\.jpg', …",
     ):
         csv.read(written(folder, "path,dog\na.jpg,1\n" + lines))
 

@@ -97,12 +97,12 @@ REFUSED = {
     "5 0 beside a negative -1": (
         VOC,
         {"image_column": "name", "minus_one": "negative"},
-        "line 2: the target of 'dog' is 0 .*Add --zero unknown .* or --zero negative ",
+        "line 2: the target of 'dog' is 0, .*Add --zero unknown .* or --zero negative ",
     ),
     "6 no image column": (
         VOC,
         {},
-        r"must have a column of image paths.*add --image-column name \(in Python image_column='n",
+        r"must contain a column of image.*add --image-column name \(in Python image_column='n",
     ),
     "6 an index of paths": (",dog,cat\na.jpg,1,0\n", {}, r"add --image-column '' "),
     "6 two image columns": (
@@ -129,9 +129,9 @@ REFUSED = {
     "7 labels beside other columns": (
         "path,split,tags\na.jpg,train,dog\n",
         {},
-        "the column 'tags' contains labels.*Add --ignore split ",
+        "the column 'tags' contains lists of labels.*Add --ignore split ",
     ),
-    "8 a name of no file": ("path,dog\nc,1\n", {}, "1 do not: .*t.*/c'"),
+    "8 a name of no file": ("path,dog\nc,1\n", {}, "1 of 1 missing: .*t.*/c'"),
     "9 two separators": (
         'path,labels\na.jpg,"dog, cat"\nb.jpg,owl;cow\n',
         {},
@@ -140,13 +140,17 @@ REFUSED = {
     "9 a missing value": (
         "path,labels\na.jpg,dog\nb.jpg,NA\n",
         {},
-        'line 3: \'NA\' must not be a label.*Leave the cell empty.*write """NA""" in the file',
+        'line 3: \'NA\' is not a valid label .*leave the cell empty.*write """NA""" in the file',
     ),
-    "9 an open quote": ('path,labels\na.jpg,"""dog, cat"\n', {}, "line 2: .*must end with one"),
+    "9 an open quote": (
+        'path,labels\na.jpg,"""dog, cat"\n',
+        {},
+        "line 2: .*must end with a double quote",
+    ),
     "9 one column that is no list": (
         "path,animals\na.jpg,dog\n",
         {},
-        "got 'dog'. Correct that line, or rename the column to labels",
+        "got 'dog'. Correct that line, or rename the column to .labels",
     ),
     "12 targets as words beside extra columns": (
         "path,split,dog\na.jpg,train,yes\nb.jpg,val,no\n",
@@ -162,7 +166,7 @@ REFUSED = {
     "11 rows that contradict": (
         "path,dog,cat\na.jpg,1,0\nb.jpg,0,1\na.jpg,1,1\n",
         {},
-        "'a.jpg' has the target 0 of 'cat' on line 2, but 1 on line 4",
+        "'a.jpg' has 0 for 'cat' on line 2, but 1 on line 4",
     ),
     "a label with a tab": ("path,d\tog,cat\na.jpg,1,0\n", {}, r"'d\\tog' on line 1, column 2"),
     "a listed label with a line break": (
@@ -250,7 +254,7 @@ def test_invalid_options_are_refused(folder, options, message):
 
 def test_options_of_tables_are_refused_for_other_formats(folder):
     (folder / "t.jsonl").write_text('{"path": "a.jpg", "labels": ["dog"]}')
-    with pytest.raises(InputError, match=r"zero can be given for tables only .*format jsonl"):
+    with pytest.raises(InputError, match=r"zero can be given only for tables, .*format jsonl"):
         read_labels(folder / "t.jsonl", zero="unknown")
 
 
@@ -292,7 +296,7 @@ def test_the_index_of_a_data_frame_is_described_as_skipped(folder):
 def test_many_distinct_fractions_are_read_exactly(folder):
     fractions = np.random.default_rng(0).random(2000).round(6)
     rows = "".join(f"a.jpg,{f!r}\n" for f in fractions.tolist())
-    with pytest.raises(DataError, match="must agree"):
+    with pytest.raises(DataError, match="must have equal targets"):
         read(folder, f"path,dog\n{rows}")
     for row in range(len(fractions)):
         (folder / f"{row}.jpg").touch()

@@ -82,7 +82,9 @@ def test_class_folders_have_the_files_and_labels_of_datasets(tmp_path):
         assert row == [float(column == number) for column in range(2)]
     assert is_image_folder(folder)
     assert not is_image_folder(folder / "cat")
-    with pytest.raises(InputError, match="separator can be given for a folder with a metadata"):
+    with pytest.raises(
+        InputError, match="separator can be given only for a folder with a metadata"
+    ):
         read_labels(folder, separator="comma")
 
 
@@ -91,14 +93,14 @@ def test_a_folder_of_splits_and_images_outside_of_classes_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"one split; got the splits test, train\. Give .*test\."):
         read_labels(tmp_path / "a")
     write_images(tmp_path / "b", ["cat/1.jpg", "dog/1.jpg", "1.jpg"])
-    with pytest.raises(DataError, match=r"got '1\.jpg' outside of a class folder"):
+    with pytest.raises(DataError, match=r"got '1\.jpg' outside a class folder"):
         read_labels(tmp_path / "b")
 
 
 def test_two_metadata_files_and_damaged_ones_are_refused(tmp_path):
     write_images(tmp_path, ["a.jpg"])
     (tmp_path / "metadata.jsonl").write_text("{")
-    with pytest.raises(DataError, match=r"metadata\.jsonl must be JSON lines; got: [^\n]*$"):
+    with pytest.raises(DataError, match=r"metadata\.jsonl must be a JSON lines file; got: [^\n]*$"):
         read_labels(tmp_path)
     (tmp_path / "metadata.csv").write_text("file_name,dog\na.jpg,1\n")
     with pytest.raises(

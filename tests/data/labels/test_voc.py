@@ -40,7 +40,7 @@ def test_objects_become_labels_and_only_difficult_ones_are_unknown(annotations):
 
 def test_names_never_mentioned_are_absent_and_labels_beyond_them_refused(annotations):
     assert by_nan(voc.read(annotations, names=["dog", "owl", "cat"]))[0] == [1, 0, NAN]
-    with pytest.raises(DataError, match="among the 1 in names; 1 are not: 'cat'"):
+    with pytest.raises(DataError, match="which has 1 label; got 1 other label: 'cat'"):
         voc.read(annotations, names=["dog"])
 
 
@@ -64,8 +64,11 @@ BOMB = '<!DOCTYPE a [<!ENTITY b "bbbb">]><annotation><filename>&b;</filename></a
         (BOMB.encode("utf-16"), "must be an XML file in UTF-8"),
         (b"<annotation>", "must be an XML file in UTF-8; got: no element found"),
         (b"", "must be an XML file in UTF-8; got: no element found"),
-        (b"<svg><filename>a.jpg</filename></svg>", "must be a VOC annotation.*got <svg>"),
-        (b"<annotation/>", "must be a VOC annotation with a filename"),
+        (
+            b"<svg><filename>a.jpg</filename></svg>",
+            "must contain the root element <annotation>.*got the root element <svg>",
+        ),
+        (b"<annotation/>", "root element <annotation> without a <filename>"),
         (xml("a.jpg", (" ", 0)).encode(), "every object must have a name"),
     ],
 )
@@ -79,5 +82,5 @@ def test_an_empty_folder_and_missing_images_are_refused(annotations):
     with pytest.raises(DataError, match=r"must be a folder of VOC annotations \(\*\.xml\)"):
         voc.read(annotations / "sub")
     (annotations / "a.jpg").unlink()
-    with pytest.raises(DataError, match=r"All 3 images of .* must exist; 1 do not: '.*a\.jpg"):
+    with pytest.raises(DataError, match=r"All images of .* must exist; 1 of 3 missing: '.*a\.jpg"):
         voc.read(annotations)

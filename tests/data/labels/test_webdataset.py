@@ -32,12 +32,12 @@ def test_shards_of_a_folder_are_one_dataset(tmp_path, tar_archive):
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        (sample("1", {})[:1], r"1\.jpg: its labels must be in the member 1\.json"),
+        (sample("1", {})[:1], r"1\.jpg: the labels of this image must be in the member 1\.json"),
         (sample("1", {"labels": "dog"}), r"1\.json: expected .*got b'.*Correct this member"),
         (sample("1", ["dog"]), r"1\.json: expected"),
         ([("1.jpg", b"x"), ("1.json", b"{")], r"1\.json must be a JSON object; got"),
         (sample("1", {"labels": ["a\tb"]}), r"1\.json: a label must not contain a line break"),
-        ([("1.txt", b"x")], r"must have tar archives with images; got no image"),
+        ([("1.txt", b"x")], r"must contain tar archives with images; got no image"),
     ],
 )
 def test_labels_that_are_missing_or_damaged_are_refused(tmp_path, tar_archive, members, message):
@@ -59,7 +59,7 @@ def test_a_label_file_names_members_and_is_equal_to_json_members(tmp_path, tar_a
         assert labelled.paths == expected.paths
         assert np.array_equal(labelled.targets, expected.targets)
     (tmp_path / "l.csv").write_text("path,labels\nx.tar/1.jpg,dog\nx.tar/3.jpg,cat\n")
-    with pytest.raises(DataError, match=r"All 2 images .* 1 do not: '.*x\.tar/3\.jpg'"):
+    with pytest.raises(DataError, match=r"All images of .* 1 of 2 missing: '.*x\.tar/3\.jpg'"):
         read_labels(tmp_path / "l.csv")
 
 
@@ -77,5 +77,5 @@ def test_a_label_file_names_objects(tmp_path, object_store):
     relative = read_labels(tmp_path / "m.csv", images_root="s3://photos/labelled")
     assert relative.paths == ["s3://photos/labelled/1.jpg"]
     (tmp_path / "l.csv").write_text("path,dog\ns3://photos/labelled/2.jpg,1\n")
-    with pytest.raises(DataError, match=r"1 do not: 's3://photos/labelled/2\.jpg'"):
+    with pytest.raises(DataError, match=r"1 of [12] missing: 's3://photos/labelled/2\.jpg'"):
         read_labels(tmp_path / "l.csv")

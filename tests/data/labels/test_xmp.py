@@ -90,7 +90,9 @@ def test_spellings_that_differ_in_case_are_one_label(album):
 def test_names_select_columns_and_other_keywords_are_refused(album):
     names = ["owl", "dog", "Holiday 2020", "cat"]
     assert targets(xmp.read(album, names=names))[0] == [0, 1, 1, 0]
-    with pytest.raises(DataError, match=r"among the 1 in names; 2 are not: 'Holiday 2020', 'cat'"):
+    with pytest.raises(
+        DataError, match=r"which has 1 label; got 2 other labels: 'Holiday 2020', 'cat'"
+    ):
         xmp.read(album, names=["dog"])
 
 
@@ -120,7 +122,10 @@ BOMB = b'<!DOCTYPE a [<!ENTITY b "bbbb">]>'
     [
         (BOMB + keywords("&b;"), r"a\.xmp must be XMP in UTF-8; got a document type or an entity"),
         (keywords("dog")[:-5], r"a\.xmp must be XMP in UTF-8; got XML that is not well-formed"),
-        (keywords("a\tb"), r"a\.xmp: a keyword must not contain a control character .* 'a\\tb'"),
+        (
+            keywords("a\tb"),
+            r"a\.xmp: a keyword must not contain a control character, .* got 'a\\tb'",
+        ),
     ],
 )
 def test_a_bad_sidecar_is_refused_and_named(album, data, message):
@@ -142,8 +147,8 @@ def test_options_that_do_not_apply_are_refused(album):
         xmp.read(album, images_root=album)
     with pytest.raises(InputError, match="missing must be one of negative, unknown; got 'zero'"):
         xmp.read(album, missing="zero")
-    with pytest.raises(InputError, match=r"ignore can be given for tables only .* format xmp"):
+    with pytest.raises(InputError, match=r"ignore can be given only for tables, .* format xmp"):
         read_labels(f"xmp:{album}", ignore=["split"])
     (album / "a.csv").write_text("path,dog\na.jpg,1\n")
-    with pytest.raises(InputError, match=r"missing can be given for XMP sidecars only"):
+    with pytest.raises(InputError, match=r"missing can be given only for XMP sidecars"):
         read_labels(album / "a.csv", missing="unknown")

@@ -39,12 +39,10 @@ def test_a_saved_one_is_a_name_a_size_and_a_fingerprint(towers, tmp_path):
     about = json.loads(file.read_text())
     assert about["fingerprint"] == again.fingerprint != towers.fingerprint
     file.write_text(json.dumps({**about, "fingerprint": "0"}))
-    with pytest.raises(
-        DataError, match=f"this version of surelabel loads for {towers.name}; got the fingerprint 0"
-    ):
+    with pytest.raises(DataError, match=f"for the loaded weights of {towers.name}; got 0. Copy"):
         load_encoder(f"local-dir:{file.parent}")
     file.write_text(json.dumps({**about, "embedded": "large-vit"}))
-    with pytest.raises(DataError, match="must contain one of tiny-rn, tiny-vit"):
+    with pytest.raises(DataError, match=r"name of an encoder .tiny-rn, tiny-vit"):
         load_encoder(f"local-dir:{file.parent}")
 
 
@@ -52,11 +50,11 @@ def test_a_saved_one_is_a_name_a_size_and_a_fingerprint(towers, tmp_path):
 def test_a_saved_size_that_no_image_can_have_is_refused(tmp_path, size):
     manifest = {"embedded": "tiny-vit", "size": size, "fingerprint": "0"}
     (tmp_path / "surelabel_encoder.json").write_text(json.dumps(manifest))
-    with pytest.raises(DataError, match="must be the side of the images, 1 to 8192 pixels; got"):
+    with pytest.raises(DataError, match="must be the image side, 1 to 8192 pixels; got"):
         load_encoder(f"local-dir:{tmp_path}")
 
 
 def test_a_saved_name_that_is_no_text_is_refused(tmp_path):
     (tmp_path / "surelabel_encoder.json").write_text(json.dumps({"embedded": ["tiny-vit"]}))
-    with pytest.raises(DataError, match="must contain one of tiny-rn, tiny-vit"):
+    with pytest.raises(DataError, match=r"name of an encoder .tiny-rn, tiny-vit"):
         load_encoder(f"local-dir:{tmp_path}")

@@ -58,7 +58,7 @@ def test_what_was_stored_comes_back(detector, tmp_path):
     save_ood_detector(detector, "abc", tmp_path / "x.safetensors")
     again = load_ood_detector(tmp_path / "x.safetensors", "abc")
     assert again.ood_score(cloud(9, 3)) == detector.ood_score(cloud(9, 3))
-    with pytest.raises(DataError, match="weights with the fingerprint abd; got abc"):
+    with pytest.raises(DataError, match="the fingerprint of the weights, abd; got abc"):
         load_ood_detector(tmp_path / "x.safetensors", "abd")
 
 

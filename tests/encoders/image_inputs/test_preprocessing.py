@@ -103,7 +103,7 @@ def test_a_worker_gets_a_small_copy_that_does_the_same():
 @pytest.mark.parametrize("missing", ["mean", "std", "interpolation", "resize_mode"])
 def test_a_setting_that_is_missing_is_demanded(missing):
     left = {k: v for k, v in SETTINGS.items() if k != missing}
-    with pytest.raises(ConfigError, match=f"in here must contain .*; {missing} is missing. Copy"):
+    with pytest.raises(ConfigError, match=f"in here must contain .*; got no {missing}. Add"):
         check_preprocess_cfg(left, "here")
     check_preprocess_cfg(SETTINGS, "here")
 

@@ -49,10 +49,10 @@ def test_a_saved_width_that_is_no_number_is_refused(tmp_path):
     about = json.loads(file.read_text())
     for wrong in ("8", None, True, [8]):
         file.write_text(json.dumps({**about, "features": wrong}))
-        with pytest.raises(DataError, match="an integer width as features"):
+        with pytest.raises(DataError, match="must be an integer, the width"):
             load_encoder(f"local-dir:{file.parent}")
     file.write_text(json.dumps({**about, "features": 9}))
-    with pytest.raises(DataError, match="got the fingerprint"):
+    with pytest.raises(DataError, match=r"The fingerprint in .* must be"):
         load_encoder(f"local-dir:{file.parent}")
 
 
@@ -102,7 +102,7 @@ def test_a_damaged_normalization_is_refused(change, tmp_path):
     load_encoder("features:2").fit_normalization(np.eye(2) * 3).save(tmp_path / "saved")
     file = tmp_path / "saved" / "surelabel_encoder.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
-    with pytest.raises(DataError, match="must contain the normalization of vectors of width"):
+    with pytest.raises(DataError, match="must contain a valid normalization for vectors of width"):
         load_encoder(f"local-dir:{file.parent}")
 
 
@@ -111,10 +111,10 @@ def test_missing_or_changed_statistics_are_refused(tmp_path):
     file = tmp_path / "saved" / "vector_statistics.safetensors"
     for deviation in (np.array([1.0, -1.0]), np.array([1.0, np.nan]), np.ones(3)):
         save_file({"images_mean": np.ones(2), "images_deviation": deviation}, file)
-        with pytest.raises(DataError, match="statistics of images of the shapes"):
+        with pytest.raises(DataError, match="invalid statistics of images, with the shapes"):
             load_encoder(f"local-dir:{file.parent}")
     save_file({"images_mean": np.ones(2), "images_deviation": np.ones(2)}, file)
-    with pytest.raises(DataError, match="got the fingerprint"):
+    with pytest.raises(DataError, match=r"The fingerprint in .* must be"):
         load_encoder(f"local-dir:{file.parent}")
     file.unlink()
     with pytest.raises(DataError, match="images_mean"):

@@ -61,7 +61,7 @@ def test_a_damaged_manifest_is_refused(tmp_path, change):
     encoder().save(tmp_path / "saved")
     file = tmp_path / "saved" / "surelabel_encoder.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    with pytest.raises(DataError, match="must contain the description of scores"):
+    with pytest.raises(DataError, match="must contain a valid description of scores"):
         load_encoder(f"local-dir:{tmp_path / 'saved'}")
 
 
@@ -69,8 +69,8 @@ def test_a_damaged_manifest_is_refused(tmp_path, change):
     ("name", "settings", "message"),
     [
         ("scores:s.csv", {}, r"must be one of logits, probabilities, cosines; got 's\.csv'"),
-        ("scores:logits", {}, r"encoder\.columns must be the labels.*got \(\)"),
-        ("scores:logits", {"columns": ["a", "a"]}, r"each once; got \['a', 'a'\]"),
+        ("scores:logits", {}, r"encoder\.columns must be a list.*got \(\)"),
+        ("scores:logits", {"columns": ["a", "a"]}, r"without duplicates; got \['a', 'a'\]"),
         ("scores:logits", {"columns": ["a"], "views": 0}, r"encoder\.views must be.*got 0"),
     ],
 )

@@ -64,7 +64,7 @@ def test_rows_of_zeros_are_standardized_but_have_no_unit_length():
     train = np.array([[0.0, 0.0], [2.0, 4.0]], np.float32)
     expected = torch.tensor([[-1.0, -1.0], [1.0, 1.0]]) * 0.5**0.5
     torch.testing.assert_close(fit_vector_normalization(train).normalize(train), expected)
-    with pytest.raises(InputError, match=r"row 0\. Remove these rows, or fit with"):
+    with pytest.raises(InputError, match=r"row 0\)\. Remove these rows, or fit with"):
         VectorNormalization("unit").normalize(train)
 
 

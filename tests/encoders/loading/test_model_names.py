@@ -8,7 +8,9 @@ from surelabel.errors import ConfigError, DataError, UnknownName
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
-    with pytest.raises(UnknownName, match=r"'tiny-vti' is not an encoder. Nearest: tiny-vit"):
+    with pytest.raises(
+        UnknownName, match=r"'tiny-vti' is not the name of an encoder. Nearest: tiny-vit"
+    ):
         load_encoder("tiny-vti")
     with pytest.raises(UnknownName, match=r"Did you mean ViT-B-16/openai\?"):
         load_encoder("ViT-B16/openai")
@@ -19,20 +21,20 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 
 
 def test_a_device_that_is_not_there_is_refused():
-    with pytest.raises(ConfigError, match=r"device must be available to torch.* 'warp'"):
+    with pytest.raises(ConfigError, match=r"device must be a device that torch can use.* 'warp'"):
         load_encoder("tiny-vit", device="warp")
 
 
 def test_an_unknown_kind_is_answered_with_all_kinds():
     for name in ("onx:encoder.onnx", "magic", ":", ""):
-        with pytest.raises(UnknownName, match="is not an encoder") as refused:
+        with pytest.raises(UnknownName, match="is not the name of an encoder") as refused:
             load_encoder(name)
         assert all(f"{kind}:" in str(refused.value) for kind in PREFIX_LOADERS)
 
 
 @pytest.mark.parametrize("name", ["tiny-vit", "ViT-B-16/openai", "local-dir:x"])
 def test_settings_of_an_encoder_that_has_none_are_refused(name):
-    message = rf"{name} has no settings; got .*'size': 3.*only onnx:FILE, "
+    message = rf"{name} accepts no settings; got .*'size': 3.*only onnx:FILE, "
     with pytest.raises(ConfigError, match=message):
         load_encoder(name, size=3)
 

@@ -24,7 +24,7 @@ ARCHITECTURES = dict(line.split(": ") for line in SIGLIP.split("\n") if line)
 
 @pytest.mark.parametrize(("name", "architecture"), ARCHITECTURES.items())
 def test_a_name_of_siglip_in_transformers_is_answered_with_the_same_weights(name, architecture):
-    expected = rf"google/{name}.* The same weights are {architecture}/webli or hf-hub:timm/ViT"
+    expected = rf"google/{name}.* available as {architecture}/webli or hf-hub:timm/ViT"
     with pytest.raises(UnknownName, match=expected):
         load_encoder(f"google/{name}")
     assert (architecture, "webli") in open_clip.list_pretrained()
@@ -38,8 +38,8 @@ def test_a_name_of_siglip_in_transformers_is_answered_with_the_same_weights(name
         ("timm/PE-Core-B-16", "PE-Core-B-16/meta or hf-hub:timm/PE-Core-B-16. "),
         ("laion/CLIP-ViT-g-14-laion2B-s12B-b42K", "ViT-g-14/laion2b_s12b_b42k or hf-hub:laion/"),
         ("facebook/PE-Core-B16-224", "PE-Core-B-16/meta or hf-hub:timm/PE-Core-B-16. "),
-        ("google/tipsv2-b14", "TIPSv2 models are loaded by transformers:google/tipsv2-b14. "),
-        ("google/siglip2-base-patch16-naflex", "by transformers:google/siglip2-base-patch16-n"),
+        ("google/tipsv2-b14", "Load TIPSv2 models with transformers:google/tipsv2-b14. "),
+        ("google/siglip2-base-patch16-naflex", "with transformers:google/siglip2-base-patch16-n"),
         ("google/siglip2-large-patch16-224", "most similar weights are ViT-L-16-SigLIP2-256/webli"),
     ],
 )

@@ -25,7 +25,7 @@ def test_unknown_keys_of_the_file_are_refused(checkpoint):
     ("settings", "message"),
     [
         ({"transform": "x"}, "preprocess_cfg in f must contain keys from .*; got 'transform'"),
-        ({"size": 10**9}, "size in f must be the side, .* 1 to 8192; got 1000000000"),
+        ({"size": 10**9}, "size in f must be the side or .* 1 to 8192 pixels; got 1000000000"),
         ({"size": [32]}, r"size in f must be .*; got \[32\]"),
         ({"size": "32"}, "size in f must be .*; got '32'"),
         ({"mode": "L"}, "mode in f must be RGB; got 'L'"),
@@ -43,16 +43,18 @@ def test_preprocessing_settings_have_accepted_names_types_and_sizes(
 
 def test_only_mean_and_std_suffice_with_the_defaults_of_open_clip_and_a_warning(preprocess_cfg):
     partial = {"mean": [0.5, 0.5, 0.5], "std": [0.2, 0.2, 0.2], "interpolation": None}
-    with pytest.warns(UserWarning, match=r"in f contains no interpolation and no resize_mode; .*"):
+    with pytest.warns(UserWarning, match=r"in f contains no interpolation and no resize_mode\. .*"):
         complete = complete_open_clip_preprocess_config(partial, "f")
     default = PreprocessCfg()
     assert complete["interpolation"] == default.interpolation
     assert complete["resize_mode"] == default.resize_mode
     del preprocess_cfg["resize_mode"]
-    with pytest.warns(UserWarning, match="no resize_mode; the default of open_clip is .* shortest"):
+    with pytest.warns(
+        UserWarning, match=r"no resize_mode\. The defaults of open_clip are .* shortest"
+    ):
         complete = complete_open_clip_preprocess_config(preprocess_cfg, "f")
     assert complete["interpolation"] == "bilinear"
-    with pytest.raises(ConfigError, match="std, interpolation, resize_mode is missing"):
+    with pytest.raises(ConfigError, match="got no std, interpolation, resize_mode"):
         complete_open_clip_preprocess_config({"mean": [0.5, 0.5, 0.5]}, "f")
 
 

@@ -122,7 +122,9 @@ def test_the_tokenizer_of_a_repository_is_read_from_the_cache_of_the_hub(
         shutil.copytree(checkpoint(text=TOKENIZER), snapshot)
         (snapshot.parents[1] / "refs").mkdir()
         (snapshot.parents[1] / "refs" / "main").write_text("abc")
-    with pytest.raises(DataError, match=r"needs the tokenizer of owner/tokenizer .*HF_HUB_OFFLINE"):
+    with pytest.raises(
+        DataError, match=r"needs the tokenizer of owner/tokenizer, .*HF_HUB_OFFLINE"
+    ):
         load_encoder("hf-hub:owner/model")
     (tokenizer / "vocab.txt").write_text("a\n")
     assert load_encoder("hf-hub:owner/model").width == 24
@@ -178,8 +180,8 @@ def test_only_settings_of_the_architecture_reach_a_text_tower(tmp_path):
     [
         ({"model_type": "surprise"}, "model_type in .* must be one of roberta, .*; got 'surprise'"),
         ({"model_type": ["bert"]}, r"model_type in .*; got \['bert'\]"),
-        ({"hidden_size": 10**9}, "hidden_size in .* up to 2097152; got 1000000000"),
-        ({"num_hidden_layers": 257}, "num_hidden_layers in .* up to 256; got 257"),
+        ({"hidden_size": 10**9}, "hidden_size in .* to 2097152; got 1000000000"),
+        ({"num_hidden_layers": 257}, "num_hidden_layers in .* to 256; got 257"),
         ({"layer_norm_eps": float("nan")}, "layer_norm_eps in .*; got nan"),
         ({"hidden_act": "../x"}, r"hidden_act in .*; got '\.\./x'"),
         ({"position_embedding_type": ["x"]}, r"position_embedding_type in .*; got \['x'\]"),
@@ -202,7 +204,7 @@ def test_the_text_tower_of_a_folder_is_never_downloaded(
     addresses = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **_: addresses.append(address))
     folder = checkpoint(text={"hf_model_name": "owner/tower"})
-    with pytest.raises(DataError, match=r"text_tower_config\.json .* config\.json of owner/tower"):
+    with pytest.raises(DataError, match=r"text_tower_config\.json.* config\.json of owner/tower"):
         load_encoder(f"local-dir:{folder}")
     assert addresses == []
     cached = tmp_path / "hub" / "models--owner--tower"
@@ -221,7 +223,7 @@ def test_a_sentencepiece_model_without_the_package_is_named(tmp_path, monkeypatc
     check_sentencepiece_package("m", tmp_path)
     (tmp_path / "spiece.model").touch()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingPart, match=r"SentencePiece model spiece\.model, .* pip install sen"):
+    with pytest.raises(MissingPart, match=r"spiece\.model of m needs .* pip install sentencepiece"):
         check_sentencepiece_package("m", tmp_path)
     (tmp_path / "tokenizer.json").touch()
     check_sentencepiece_package("m", tmp_path)

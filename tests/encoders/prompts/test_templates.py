@@ -24,14 +24,14 @@ def test_templates_are_read_from_a_file_line_by_line(tmp_path):
 
 @pytest.mark.parametrize("wrong", ["{} and {}", "a {name}", "{ }"])
 def test_a_template_without_exactly_one_place_is_refused(wrong):
-    with pytest.raises(ConfigError, match=r"must contain \{\} exactly once, at the place"):
+    with pytest.raises(ConfigError, match=r"must contain \{\} exactly once, at the position"):
         prompt_templates(wrong)
 
 
 def test_a_file_of_templates_is_checked_too(tmp_path):
     file = tmp_path / "templates.txt"
     file.write_text("a drawing\n")
-    with pytest.raises(ConfigError, match=r"got 'a drawing', in which \{\} occurs 0 times"):
+    with pytest.raises(ConfigError, match=r"got 'a drawing', which contains \{\} 0 times"):
         prompt_templates(file)
     file.write_text("\n")
     with pytest.raises(DataError, match=r"must contain one template per line; the file is empty"):
@@ -42,7 +42,9 @@ def test_a_file_of_templates_is_checked_too(tmp_path):
 
 
 def test_what_is_neither_a_name_nor_a_sentence_nor_a_file_is_refused():
-    with pytest.raises(ConfigError, match=r"one of one, ensemble, a sentence .* got 'ensmble'"):
+    with pytest.raises(
+        ConfigError, match=r"name of a set .one, ensemble., a sentence .* got 'ensmble'"
+    ):
         prompt_templates("ensmble")
     with pytest.raises(ConfigError, match="at least one template"):
         check_prompt_templates(())

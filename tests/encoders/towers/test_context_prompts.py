@@ -113,7 +113,8 @@ def test_a_context_that_leaves_no_room_for_a_label_is_refused_with_the_numbers(k
     longest = encoder(model(kind, **text), length=8)
     assert longest.encode(contexts(8)).isfinite().all()
     with pytest.raises(
-        ConfigError, match=r"at most 16 tokens.* context of 9 and 8 tokens of 'a long .* at most 8"
+        ConfigError,
+        match=r"at most 16 tokens.* got 9 context vectors and 8 tokens of 'a long .* at most 8",
     ):
         encoder(model(kind, **text), length=9)
 
@@ -125,7 +126,7 @@ def test_a_label_that_the_tokenizer_cuts_off_is_refused_without_a_shorter_contex
 
 @pytest.mark.parametrize("length", [0, -1, 2.0])
 def test_a_number_of_context_vectors_below_1_is_refused(length):
-    with pytest.raises(ConfigError, match="must be an integer, 1 or more; got"):
+    with pytest.raises(ConfigError, match="must be a whole number of at least 1; got"):
         encoder(model(), length=length)
 
 

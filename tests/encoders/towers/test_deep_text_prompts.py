@@ -172,7 +172,7 @@ def test_its_weights_are_in_no_state_and_a_copy_is_itself():
 def test_what_cannot_be_read_is_refused():
     whole = model()
     for depth in (0, -1, 1.5):
-        with pytest.raises(ConfigError, match=rf"depth must be .* 1 or more; got {depth}"):
+        with pytest.raises(ConfigError, match=rf"depth, .* must be 1 or more; got {depth}"):
             DeepPromptTextEncoder(whole, tokenizer(), NAMES, ONE, depth=depth)
     with pytest.raises(ConfigError, match=r"\{\} exactly once"):
         DeepPromptTextEncoder(whole, tokenizer(), NAMES, ("a photo.",), depth=1)

@@ -197,5 +197,5 @@ def test_a_tower_without_patches_in_the_joint_space_says_so():
         with pytest.raises(ConfigError, match="got Linear"):
             dense(torch.nn.Linear(2, 2), images(32))
         two_poolings = tower(**VIT, attentional_pool="cascade", attn_pooler_heads=4)
-        with pytest.raises(ConfigError, match=r"learned queries once; got .*\. Use a"):
+        with pytest.raises(ConfigError, match=r"one attentional pooler; got .*\. Use a"):
             dense(two_poolings, images(32))

@@ -100,11 +100,11 @@ def test_gradients_reach_every_parameter_of_the_copies_and_none_of_the_towers():
 @pytest.mark.parametrize(
     ("whole", "message"),
     [
-        (lambda: model(vision=RESNET), "needs a plain ViT .* got ModifiedResNet"),
+        (lambda: model(vision=RESNET), "need a plain ViT .* got ModifiedResNet"),
         (lambda: model(vision=VIT | {"pool_type": "none"}), "got the pooling 'none'"),
         (
             lambda: model(CustomTextCLIP, no_causal_mask=True, pool_type="last"),
-            "single text blocks need a causal text tower .* got TextTransformer",
+            "trained text blocks need a causal text tower .* unsupported TextTransformer",
         ),
     ],
 )

@@ -274,7 +274,7 @@ def test_a_trained_network_becomes_a_frozen_encoder(encoder, pixels):
     assert tuned.name.endswith("(fine-tuned)")
     assert tuned.fingerprint != encoder.fingerprint
     assert not any(parameter.requires_grad for parameter in tuned.model.parameters())
-    with pytest.raises(InputError, match=r"must be a trained copy of trainable_network\(\)"):
+    with pytest.raises(InputError, match=r"network must have the architecture of"):
         encoder.with_network(torch.nn.Linear(2, 2))
 
 
@@ -335,7 +335,7 @@ def test_missing_files_are_all_named(tmp_path):
     with pytest.raises(
         DataError,
         match=r"Missing: config\.json; model\.safetensors; preprocessor_config\.json or "
-        r"processor_config\.json; one of tokenizer\.json, .*several files are not read",
+        r"processor_config\.json; one of tokenizer\.json, .*several files are not supported",
     ):
         load_encoder(f"transformers:{tmp_path}")
     with pytest.raises(DataError, match=r"existing folder or a repository .*got 'no-such-folder'"):
@@ -375,7 +375,7 @@ def test_a_tokenizer_that_needs_sentencepiece_says_so(tmp_path, monkeypatch):
         ({"model_type": "blip"}, r"model_type in .* clip, metaclip_2, siglip, .*got 'blip'"),
         ({"model_type": ["clip"]}, r"model_type in .* must be a dual encoder"),
         ({"text_config": None}, r"must contain text_config, an object; got None"),
-        ({"vision_config": {"num_hidden_layers": 10**6}}, r"num_hidden_layers in .*up to 256"),
+        ({"vision_config": {"num_hidden_layers": 10**6}}, r"num_hidden_layers in .* to 256"),
         ({"vision_config": {"image_size": [32, {}]}}, r"image_size in .*a height and width"),
         ({"vision_config": {"hidden_act": "../x"}}, r"hidden_act in .* must be a word"),
         (

@@ -77,7 +77,7 @@ def test_it_works_with_gradients_disabled():
 
 @pytest.mark.parametrize("name", ["info_nce", "multi_matching", "ranking", "two_way"])
 def test_a_loss_that_compares_labels_is_refused(name):
-    with pytest.raises(ConfigError, match=f"single labels.*'{name}'.*calibrator"):
+    with pytest.raises(ConfigError, match=f"per-label loss.*'{name}'.*calibrator"):
         measure_loss_properties(name)
 
 

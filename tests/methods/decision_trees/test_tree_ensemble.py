@@ -82,9 +82,9 @@ def put(position, value):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("left", put(0, -7), "each child must have a larger number than its parent"),
-        ("feature", put(0, 3), "features of the nodes must be in 0 to 2"),
-        ("threshold", put(0, float("nan")), "thresholds must be numbers"),
+        ("left", put(0, -7), "each child must be in the tree of its parent"),
+        ("feature", put(0, 3), "features of the nodes must be from 0 to 2"),
+        ("threshold", put(0, float("nan")), "thresholds must not be NaN"),
         ("values", put(0, float("inf")), "values of leaves must be finite"),
         (
             "values",
@@ -93,7 +93,11 @@ def put(position, value):
         ),
         ("values", lambda tensor: tensor.expand(-1, 2), r"values must have the shape \(9, 1\)"),
         ("right", lambda tensor: tensor[:-1], "arrays of the nodes must have equal lengths"),
-        ("right", lambda tensor: tensor.long(), "right must have 1 axes of torch.int32; got 1 of"),
+        (
+            "right",
+            lambda tensor: tensor.long(),
+            "right must have ndim=1 and dtype=torch.int32; got",
+        ),
         ("roots", lambda tensor: tensor[:-1], "roots and labels of the trees must have equal"),
         ("roots", put(1, 0), "roots must be ascending"),
         ("labels", put(0, 1), "labels of the trees must be ascending and cover 2 labels"),

@@ -95,15 +95,15 @@ def test_the_nodes_of_fitted_trees_are_valid():
 @pytest.mark.parametrize(
     ("array", "position", "value", "message"),
     [
-        ("left", 0, 0, "each child must have a larger number than its parent"),
-        ("right", 0, -5, "each child must have a larger number than its parent"),
-        ("left", 0, 2**30, "each child must have a larger number than its parent"),
-        ("right", 0, -1, "each child must have a larger number than its parent"),
-        ("left", 0, -2, "each child must have a larger number than its parent"),
+        ("left", 0, 0, "each child must be in the tree of its parent"),
+        ("right", 0, -5, "each child must be in the tree of its parent"),
+        ("left", 0, 2**30, "each child must be in the tree of its parent"),
+        ("right", 0, -1, "each child must be in the tree of its parent"),
+        ("left", 0, -2, "each child must be in the tree of its parent"),
         ("right", 2, 3, "a leaf must have no child"),
-        ("feature", 0, 4, "features of the nodes must be in 0 to 3"),
-        ("feature", -1, -1, "features of the nodes must be in 0 to 3"),
-        ("threshold", 0, np.nan, "thresholds must be numbers"),
+        ("feature", 0, 4, "features of the nodes must be from 0 to 3"),
+        ("feature", -1, -1, "features of the nodes must be from 0 to 3"),
+        ("threshold", 0, np.nan, "thresholds must not be NaN"),
     ],
 )
 def test_a_changed_node_is_refused(array, position, value, message):
@@ -118,7 +118,7 @@ def test_a_child_in_another_tree_is_refused():
     nodes, roots = two_trees()
     changed = nodes.right.copy()
     changed[0] = roots[1] + 1
-    assert "in the same tree" in tree_node_error(replace(nodes, right=changed), roots, 4)
+    assert "in the tree of its parent" in tree_node_error(replace(nodes, right=changed), roots, 4)
 
 
 @pytest.mark.parametrize("roots", [[], [1], [0, 0], [0, 10**6], [0, -1]])

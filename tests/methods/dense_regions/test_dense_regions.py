@@ -149,7 +149,7 @@ def test_half_precision_gives_nearly_the_same_scores(encoder):
 
 
 def test_pooled_vectors_alone_are_refused(encoder):
-    with pytest.raises(InputError, match="needs patches, their grid and their attention"):
+    with pytest.raises(InputError, match=r"needs features\.patches, features\.grid and"):
         DenseRegions(encoder, NAMES)(Features(pooled=drawn().pooled))
 
 

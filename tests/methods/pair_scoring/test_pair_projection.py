@@ -27,7 +27,7 @@ def test_other_widths_are_projected_to_one_space_of_unit_vectors(text_width, wid
 
 @pytest.mark.parametrize("settings", [{"width": 0}, {"text_width": 0}, {"width": "wide"}])
 def test_widths_that_are_no_positive_integers_are_refused(settings):
-    with pytest.raises(ConfigError, match="must be an integer of 1 or more; got"):
+    with pytest.raises(ConfigError, match="must be a whole number of at least 1; got"):
         PairProjection(5, **settings)
 
 
@@ -35,5 +35,5 @@ def test_labels_need_a_text_encoder_of_the_width_of_the_captions():
     encoder = load_encoder("tiny-vit")
     assert encode_label_sentences(encoder, ["lion"], "one", None).shape == (1, encoder.width)
     assert encode_label_sentences(encoder, [], "one", 7).shape == (0, 7)
-    with pytest.raises(ConfigError, match="width of the captions, 7; tiny-vit has the width 128"):
+    with pytest.raises(ConfigError, match="width of the caption vectors, 7; got 128 from tiny-vit"):
         encode_label_sentences(encoder, ["lion"], "one", 7)

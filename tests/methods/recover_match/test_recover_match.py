@@ -319,7 +319,7 @@ def test_plans_that_do_not_converge_are_counted_in_learning_and_refused_in_use(e
     it = made(encoder, regularization=2e-4, knowledge_weight=0.0).train()
     assert it.training_scores(features, TARGETS, KNOWN).isfinite().all()
     with pytest.warns(
-        UserWarning, match=r"\d transport plans of regions and labels did not converge"
+        UserWarning, match=r"\d transport plans? of regions and labels did not converge"
     ):
         it.eval()
     with pytest.raises(NotConverged, match=r"Raise method\.regularization"), torch.no_grad():

@@ -151,7 +151,7 @@ def test_a_teacher_draws_a_present_label_to_where_it_sees_it(matching):
 
 def test_a_plan_that_did_not_converge_is_not_used():
     matching = RegionMatching(regularization=1e-4)
-    with pytest.raises(NotConverged, match=r"in 3 of 3 images.*Raise method.regularization"):
+    with pytest.raises(NotConverged, match=r"for 3 of 3 images.*Raise method.regularization"):
         matching.pool_similarities(similarities(p=30, c=9))
     with pytest.raises(NotConverged, match=r"method\.regularization, which is 0\.0001"):
         matching.region_shares(similarities(p=30, c=9))

@@ -36,7 +36,7 @@ def test_the_rest_is_what_is_below_mean_and_deviation_of_its_class(drawn):
 
 def test_bad_input_is_refused():
     with pytest.raises(
-        ConfigError, match=r"count must be a number of patches per class >= 1; got 0"
+        ConfigError, match=r"count, the number of patches per class, must be 1 or more; got 0"
     ):
         select_patches(torch.tensor([0]), torch.tensor([0.0]), count=0)
     with pytest.raises(InputError, match="entropy must have axes"):

@@ -191,7 +191,9 @@ def test_refits_learn_from_the_best_patches_of_each_name(encoder, texts):
 
 
 def test_what_cannot_work_is_told_at_once(encoder, texts):
-    with pytest.raises(ConfigError, match=r"needs 3 or more; got 1. .*tiles or zero_shot"):
+    with pytest.raises(
+        ConfigError, match=r"needs 3 or more; got 1. .*the method tiles or zero_shot"
+    ):
         RegionStatistics(encoder, ["lion"])
     with pytest.raises(ConfigError, match=r"must be in \[0, 1\]; got 0.2 and 1.5"):
         RegionStatistics(encoder, NAMES, patch_weight=1.5)
@@ -201,5 +203,5 @@ def test_what_cannot_work_is_told_at_once(encoder, texts):
         RegionStatistics(encoder, NAMES, image_size=100)
     with pytest.raises(NotFitted, match="must be fitted on unlabelled images"):
         RegionStatistics(encoder, NAMES)(images(texts))
-    with pytest.raises(InputError, match="needs patches and their grid"):
+    with pytest.raises(InputError, match=r"needs features\.patches and features\.grid"):
         RegionStatistics(encoder, NAMES).fit_unlabelled(Features(texts))

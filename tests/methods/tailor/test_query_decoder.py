@@ -99,7 +99,7 @@ def test_places_run_across_first_and_know_their_column_and_row():
 
 def test_more_places_than_positions_are_refused():
     with pytest.raises(
-        InputError, match=r"50 patches .* got 51 by 2. Use a smaller method.image_size"
+        InputError, match=r"50 rows and columns; got 51 by 2. Use a smaller method.image_size"
     ):
         QueryDecoderTokenAdapter(4, width=4, hidden=1).position_embeddings((51, 2))
 

@@ -162,11 +162,11 @@ def test_positions_of_a_larger_image_keep_the_class_row_first():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"image_size": 0}, "image_size must be a whole number, 1 or more; got 0"),
-        ({"image_size": 96.5}, "image_size must be a whole number, 1 or more; got 96.5"),
+        ({"image_size": 0}, "image_size must be a whole number of at least 1; got 0"),
+        ({"image_size": 96.5}, "image_size must be a whole number of at least 1; got 96.5"),
         ({"width": 12}, "width must be a multiple of 8; got 12"),
-        ({"layers": 0}, "layers must be a whole number, 1 or more; got 0"),
-        ({"reduction": -1}, "reduction must be a whole number, 1 or more; got -1"),
+        ({"layers": 0}, "layers must be a whole number of at least 1; got 0"),
+        ({"reduction": -1}, "reduction must be a whole number of at least 1; got -1"),
         (
             {"dropout": 1.0},
             r"dropout must be in \[0, 1\) and decoder_learning_rate_scale 0 or more; "

@@ -60,6 +60,6 @@ def test_texts_that_are_all_the_same_say_nothing():
 def test_a_trust_below_0_is_refused():
     slopes, levels, texts, vectors = drawn()
     with pytest.raises(
-        ConfigError, match=r"prior_strength must be a number of images >= 0; got -1"
+        ConfigError, match=r"prior_strength, a number of images, must be 0 or more; got -1"
     ):
         shrink_to_text_prior(slopes, levels, texts, vectors, torch.ones(3), prior_strength=-1.0)

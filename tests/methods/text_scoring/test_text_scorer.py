@@ -114,7 +114,7 @@ def test_cosines_are_compared_with_no_background_words(encoder, vectors):
 
 @pytest.mark.parametrize("words", [["sky", ""], ["  "], ["sky", 3]])
 def test_empty_background_words_are_refused(words, encoder):
-    with pytest.raises(ConfigError, match="background must not contain empty words"):
+    with pytest.raises(ConfigError, match="background must be a list of non-empty strings"):
         TextScorer(encoder, NAMES, background=words)
 
 

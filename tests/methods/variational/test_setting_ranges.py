@@ -24,7 +24,7 @@ def test_values_out_of_range_are_refused_by_name(value):
 
 @pytest.mark.parametrize("value", [-1, 0.5])
 def test_trained_blocks_are_a_whole_number(value):
-    with pytest.raises(ConfigError, match="trained_blocks must be an integer of 0 or more"):
+    with pytest.raises(ConfigError, match="trained_blocks must be a whole number of at least 0"):
         check_trained_blocks(value, 8, None)
 
 

@@ -155,7 +155,7 @@ def test_noise_inflation_is_reported_when_training_ends():
         method.posterior.log_variance_heads.bias.fill_(8.0)
     source = PairBatches(IMAGES, TEXTS, torch.arange(6), torch.arange(6), batch_size=6)
     objective = Objective(objective_mean_over_known(binary), method=method)
-    with pytest.warns(UserWarning, match="Training indicates noise inflation"):
+    with pytest.warns(UserWarning, match="Noise inflation was detected in training"):
         run_training_loop(method, source, objective=objective, epochs=210, learning_rate=1e-6)
 
 
@@ -186,7 +186,7 @@ def test_generalized_pooling_reads_patches_and_tokens():
 
 def test_vectors_without_patches_are_refused_with_generalized_pooling():
     method = method_for_vectors(generalized_pooling=True)
-    with pytest.raises(ConfigError, match="generalized_pooling needs the vectors of patches"):
+    with pytest.raises(ConfigError, match="generalized_pooling needs vectors of patches"):
         method.pair_scores(IMAGES, TEXTS)
 
 
@@ -302,7 +302,7 @@ def test_features_without_tokens_are_refused_with_trained_blocks(encoder, pixels
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("tiny-rn", "needs a plain ViT"), ("features:8", "has no ViT blocks")],
+    [("tiny-rn", "need a plain ViT"), ("features:8", "has no ViT blocks")],
 )
 def test_encoders_without_blocks_are_refused_with_trained_blocks(name, message):
     with pytest.raises(ConfigError, match=message):

@@ -41,7 +41,7 @@ def test_equal_vectors_have_no_negative_divergence():
 
 
 def test_invalid_arguments_are_refused():
-    with pytest.raises(InputError, match=r"tuned must have .* two or more labels.* got 1"):
+    with pytest.raises(InputError, match=r"tuned must contain .* at least two labels.* got 1"):
         embedding_divergence(np.ones((1, 3)))
     with pytest.raises(InputError, match=r"tuned must be finite and nonzero"):
         embedding_divergence(np.zeros((2, 3)))

@@ -78,7 +78,7 @@ def test_a_whole_number_counts_names_and_a_float_is_refused(case):
 @pytest.mark.parametrize("name", ["top_k", "bottom_k"])
 @pytest.mark.parametrize("wrong", [True, 1.0, np.float32(1), "1", -1, None, math.nan])
 def test_what_is_no_count_is_refused(name, wrong):
-    with pytest.raises(ConfigError, match=rf"{name} must be a whole number, 0 or more"):
+    with pytest.raises(ConfigError, match=rf"{name} must be a whole number of at least 0"):
         square_root_correction(torch.zeros(1, 3), **{name: wrong})
 
 

@@ -9,9 +9,9 @@ from surelabel.tables import table_entry_settings
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"max_overlays": -1}, "max_overlays must be a whole number, 0 or more"),
+        ({"max_overlays": -1}, "max_overlays must be a whole number of at least 0"),
         ({"max_overlays": 1.0}, "max_overlays must be a whole number"),
-        ({"images_per_label": 0}, "images_per_label must be a whole number, 1 or more"),
+        ({"images_per_label": 0}, "images_per_label must be a whole number of at least 1"),
         ({"overlay_probability": 1.5}, r"overlay_probability must be in \[0, 1\]; got 1.5"),
         ({"overlay_scale": 0.0}, r"must be a fraction of a side, in \(0, 1\]; got 0.0"),
         ({"strong_view_weight": -0.1}, "strong_view_weight must be 0 or more; got -0.1"),

@@ -6,9 +6,8 @@ from surelabel.bench.calibrated.heads import HEADS, LEARNING_RATES
 from surelabel.bench.calibrated.published import COLUMNS, PUBLISHED
 from surelabel.bench.calibrated.results import CalibrationResults
 from surelabel.bench.calibrated.rows import RowComparison
-from surelabel.bench.metric_cells import metric_column_title, metric_column_value
+from surelabel.bench.metric_cells import metric_column_value
 from surelabel.bench.rows import intervals_exclude_zero
-from surelabel.metrics import ConfidenceInterval
 from surelabel.report.metric_descriptions import describe_metric, format_described_metric_with_unit
 
 # Target for SPA: lowest ratio of the ACE of ASY to the ACE of SPA, largest difference in mAP.
@@ -22,6 +21,7 @@ REPORTED_DIFFERENCES = (
     ("SPA + Platt", "SPA"),
     ("SPA + Platt", "ASY + Platt"),
 )
+REPORTED_METRICS = {"log_loss": "log loss", "ace": "ACE"}  # names in sentences
 
 
 def calibration_conclusions(results: CalibrationResults) -> Iterator[str]:
@@ -32,7 +32,10 @@ def calibration_conclusions(results: CalibrationResults) -> Iterator[str]:
         yield _calibrated_difference_conclusion(results.comparison(first, second))
     yield _calibrated_sign_conclusion(results)
     weight = results.row("SPA + LPR").settings["regularizer_weight"]
-    yield f"The weight of label-pair regularization selected for SPA on validation is {weight:g}."
+    yield (
+        "For SPA, the weight of label-pair regularization with the lowest validation log loss is "
+        f"{weight:g}."
+    )
     yield from _calibrated_learning_rate_conclusions(results)
     if results.retrieval:
         yield _calibrated_retrieval_conclusion(results)
@@ -47,8 +50,8 @@ def _calibrated_target_conclusion(results: CalibrationResults) -> str:
         f"The ACE of ASY with a sigmoid is {asy_ace / spa_ace:.1f} times the ACE of SPA "
         f"({metric_column_value(asy_ace, 'ace')} and {metric_column_value(spa_ace, 'ace')} "
         f"points). The mAP@y of SPA is {abs(100 * map_gain):.1f} points "
-        f"{'higher' if map_gain >= 0 else 'lower'}. "
-        f"The target is a factor of at least {TARGET_FACTOR:g} with a difference in mAP@y of at "
+        f"{'higher' if map_gain >= 0 else 'lower'} than the mAP@y of ASY. "
+        f"The target is an ACE ratio of at least {TARGET_FACTOR:g} and an mAP@y difference of at "
         f"most one point. The target is {'reached' if is_reached else 'not reached'}."
     )
 
@@ -66,29 +69,28 @@ def _calibrated_best_rows_conclusion(results: CalibrationResults) -> str:
 
 
 def _calibrated_difference_conclusion(comparison: RowComparison) -> str:
-    clauses = [
-        _calibrated_conclusion_clause(
-            metric, comparison.over_seeds[metric], comparison.over_images[metric]
-        )
-        for metric in ("log_loss", "ace")
-    ]
-    return f"{comparison.first} compared with {comparison.second}: {'; '.join(clauses)}."
+    return " ".join(_calibrated_metric_sentence(comparison, metric) for metric in REPORTED_METRICS)
 
 
-def _calibrated_conclusion_clause(
-    metric: str, over_seeds: ConfidenceInterval, over_images: ConfidenceInterval
-) -> str:
-    name, value = metric_column_title(metric), over_seeds.value
+def _calibrated_metric_sentence(comparison: RowComparison, metric: str) -> str:
+    """Return a sentence on the difference of both rows in a metric."""
+    over_seeds, over_images = comparison.over_seeds[metric], comparison.over_images[metric]
+    first, second = (
+        f"the {REPORTED_METRICS[metric]} of {title}"
+        for title in (comparison.first, comparison.second)
+    )
+    value = over_seeds.value
     are_significant = [intervals_exclude_zero(i) for i in (over_seeds, over_images)]
     if value * over_images.value <= 0 or not any(are_significant):
-        return f"{name} does not differ significantly"
+        return f"T{first[1:]} does not differ significantly from {second}."
     amount = format_described_metric_with_unit(abs(value), describe_metric(metric).unit)
     which = (
         "both intervals exclude 0"
         if all(are_significant)
         else "only one of the two intervals excludes 0"
     )
-    return f"{name} is {amount} {'higher' if value > 0 else 'lower'} ({which})"
+    relation = "higher" if value > 0 else "lower"
+    return f"T{first[1:]} is {amount} {relation} than {second} ({which})."
 
 
 def _calibrated_sign_conclusion(results: CalibrationResults) -> str:
@@ -133,10 +135,10 @@ def _calibrated_learning_rate_conclusions(results: CalibrationResults) -> Iterat
 def _calibrated_retrieval_conclusion(results: CalibrationResults) -> str:
     spa, asy = results.retrieval["SPA"], results.retrieval["ASY"]
     differences = [
-        f"{100 * (spa_map - asy_map):+.2f} for query length {length}"
+        f"{100 * (spa_map - asy_map):+.2f} points for query length {length}"
         for length, spa_map, asy_map in zip(spa["length"], spa["map"], asy["map"], strict=True)
     ]
     return (
-        "The retrieval mAP of SPA minus that of ASY with a sigmoid, in points, is "
+        "The retrieval mAP of SPA minus the retrieval mAP of ASY (with a sigmoid) is "
         f"{', '.join(differences)}."
     )

@@ -24,10 +24,11 @@ COLOURS = (TEXT, ORANGE, BLUE, "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 RETRIEVAL_CURVES = ("BCE", "ASY", "ASY + detached map", "SPA", "SPA + LPR")
 NOTE = (
-    "All plots show the first fit. In the reliability plot, the decisions of all labels are pooled "
-    "in 15 bins of equal width, and each point is the mean of a bin. In the retrieval plot, error "
-    "bars are two standard errors of the mean over sampled queries. In the right plot, one setting "
-    "of SPA is changed at a time, and a filled point is the value of the SPA paper."
+    "All plots show the first fit. In the reliability plot, the predictions for all labels are "
+    "pooled in 15 bins of equal width. Each point is the mean of one bin. In the retrieval plot, "
+    "error bars extend two standard errors of the mean over sampled queries to each side. The "
+    "right plot changes one setting of SPA at a time, and a filled point marks the value of the "
+    "SPA paper."
 )
 PAPER_SETTINGS = {"zeta_neg": 5.0, "k_neg": 3.0, "b_neg": 1.0}
 

@@ -30,38 +30,39 @@ from surelabel.report.metric_descriptions import describe_metric
 DIFFERENCE_METRICS = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
 ROWS = (
     "Each value is the mean ± standard deviation over fits. The noise floor in brackets is the "
-    "expected value for a perfectly calibrated model with the same probabilities. Rows in "
+    "expected metric value of a perfectly calibrated model with the same probabilities. Rows in "
     "**bold** have an mAP@y within one point of the highest mAP@y. Ranking metrics use the raw "
-    "scores. A map is the link of a loss. The settings of a head with a map were selected with the "
-    "map, not with the plain sigmoid."
+    "scores. In row titles, *map* means the link of the loss, which converts scores to log-odds. "
+    "The settings of a head with a map were selected with the map, not with the plain sigmoid."
 )
 SELECTED_SETTINGS = (
-    "The settings of each head are those with the lowest validation log loss among the candidates. "
-    "All heads have the same number of candidates. With label-pair regularization (LPR), the first "
-    "candidates combine each weight λ with the settings selected without LPR. The others are "
-    "sampled from the grid."
+    "The table shows the candidate settings with the lowest validation log loss for each head. All "
+    "heads have the same number of candidate settings. With label-pair regularization (LPR), the "
+    "first candidates combine each weight λ with the settings selected without LPR. The remaining "
+    "candidates are sampled from the grid."
 )
 COMPARISONS = (
-    "The table has differences between rows with 95 % intervals. The value before the slash is the "
-    "mean over fits, with a paired t interval. The value after the slash is that of the first fit, "
-    "with a paired bootstrap interval over test images. "
-    "**Bold**: the interval excludes 0. The fits share most of their training images, so the first "
-    "interval shows the variation between repeated fits, not between independent training sets. "
-    "With this many differences, some intervals exclude 0 by chance."
+    "The table shows differences between pairs of rows, with 95 % intervals. The value before the "
+    "slash is the mean difference over fits, with a paired t interval. The value after the slash "
+    "is the difference of the first fit, with a paired bootstrap interval over test images. "
+    "**Bold**: the interval excludes 0. The fits share most of their training images, so the "
+    "interval before the slash shows the variation between repeated fits, not between independent "
+    "training sets. Because the table contains many differences, some intervals are expected to "
+    "exclude 0 by chance."
 )
 SENSITIVITY = (
-    "The table has metrics of the first fit of SPA with one setting changed. The other settings of "
-    "the loss are those of the SPA paper (zeta_neg 5, k_neg 3, b_neg 1). Learning rate and weight "
-    "decay were selected for the settings of the paper. The last rows add label-pair "
-    "regularization, one row for each weight."
+    "The table shows metrics of SPA with one setting changed, for the first fit. The other "
+    "settings of the loss keep the values of the SPA paper (zeta_neg 5, k_neg 3, b_neg 1). The "
+    "learning rate and the weight decay were selected with the settings of the paper. The last "
+    "rows add label-pair regularization, one row for each weight."
 )
 RETRIEVAL = (
-    "The table has the mean average precision (mAP) of the first fit for queries with wanted and "
+    "The table shows the mean average precision (mAP) of the first fit for queries with wanted and "
     "unwanted labels, by number of labels. All queries of up to {exact} labels are evaluated. "
-    "Longer queries are sampled for each combination of the numbers of wanted and unwanted labels; "
-    "± is the standard error of the sample. The standard error does not include the variation "
-    "between test sets, which affects all rows alike. Images with equal log-odds at the lower "
-    "limit are sorted by the raw score."
+    "Longer queries are sampled for each combination of the numbers of wanted and unwanted labels. "
+    "The value after ± is the standard error of the mean over sampled queries. The standard error "
+    "does not include the variation between test sets. Log-odds have a lower limit of -40, and "
+    "images at this limit are sorted by the raw score."
 )
 
 
@@ -71,12 +72,13 @@ def calibration_paragraphs(results: CalibrationResults) -> Iterator[str]:
     plan = results.plan
     yield f"## {results.dataset}"
     yield (
-        f"Linear heads on frozen features with {results.labels} labels are fitted on {train:,} "
-        f"training images. {validation:,} validation images are used to select settings and to "
-        f"calibrate, and {test:,} test images to evaluate. Each head has {plan.settings_per_head} "
-        "candidate settings, of which one is selected by validation log loss. Each head is fitted "
-        f"{plan.seeds} times, each time on another 80 % of the training images. Calibration errors "
-        "use 15 bins of equal width, pooled over labels."
+        f"Linear heads for {results.labels} labels are fitted on the frozen features of {train:,} "
+        f"training images. Settings are selected, and calibrators are fitted, on {validation:,} "
+        f"validation images. All metrics are computed on {test:,} test images. Each head has "
+        f"{plan.settings_per_head} candidate settings, of which one is selected by validation log "
+        f"loss. Each head is fitted {plan.seeds} times, each time on a different random sample "
+        "of 80 % of the training images. Calibration errors are computed with 15 bins of equal "
+        "width, over the pooled predictions for all labels."
     )
     yield markdown_list(calibration_conclusions(results))
     yield ROWS

@@ -20,34 +20,36 @@ from surelabel.bench.metric_cells import (
 from surelabel.metrics import ConfidenceInterval
 
 RANKING = (
-    "mAP@y is the mean average precision over labels, with the 95 % interval over test images. The "
-    "gain is the difference from **{best}**, the row with one encoder pass and the highest "
-    "validation mAP. mAP@x is the mean over images of the average precision of labels. The columns "
-    "main and others have the recall of the main objects and of all other objects, if each image "
-    "receives as many labels as it has positive targets. ± is the standard deviation over seeds, "
-    "which change the random crops or the training of the student."
+    "mAP@y is the mean average precision over labels, with its 95 % interval over test images. The "
+    "gain is the difference in mAP@y from **{best}**, the row with one encoder pass and the "
+    "highest validation mAP. mAP@x is the average precision of the label ranking of each image, "
+    "averaged over images. The columns *main* and *others* show the recall of the main objects and "
+    "of all other objects. For this recall, each image receives as many labels as it has positive "
+    "targets. The value after ± is the standard deviation over seeds, which change the random "
+    "crops or the training of the student."
 )
 CALIBRATION = (
     "Each recognizer except the linear probe is calibrated on unlabelled images. All recognizers "
-    "are evaluated with the targets of the test images. Brackets have the noise floor of the ECE. "
-    "The column Platt has the metrics after Platt scaling of the same scores on 100 annotated "
-    "images, as means over 5 samples of images. The column labels has the expected and the true "
-    "number of labels per image. The column F1 has the micro-averaged F1 if the expected number of "
-    "labels is predicted, and with the best single threshold."
+    "are evaluated with the targets of the test images. Brackets contain the noise floor of the "
+    "ECE. The column *Platt* shows metrics after Platt scaling of the same scores on 100 annotated "
+    "images. The values of this column are means over 5 samples of annotated images. The column "
+    "*labels* shows the expected and the true number of labels per image. The column *F1* shows "
+    "the micro-averaged F1 with the expected number of positive decisions, and with the best "
+    "single threshold."
 )
 COST = (
-    "The cost per image is measured by the number of encoder passes, the number of floating-point "
-    "operations, and the processor time on one core."
+    "The table shows three costs per image: the number of encoder passes, the number of "
+    "floating-point operations, and the processor time."
 )
 STAGES = (
-    "Pseudo-labels of {count:,} training images are evaluated with the targets of these images, "
-    "which the teacher does not use. An inversion is a negative target with a higher score than a "
-    "positive target of the same image or of the same label."
+    "The pseudo-labels of {count:,} training images are evaluated with the targets of these "
+    "images. The teacher does not use these targets. An inversion is a negative target with a "
+    "higher score than a positive target of the same image or of the same label."
 )
 VARIANTS = (
     "Students are trained on {count:,} unlabelled images and evaluated on the test images. Values "
-    "are means over {seeds} seeds. Differences from the default student have 95 % intervals over "
-    "seeds."
+    "are means over {seeds} seeds. Differences from the default student are shown with 95 % "
+    "intervals over seeds."
 )
 
 
@@ -142,8 +144,8 @@ def label_free_paragraphs(results: LabelFreeResults) -> Iterator[str]:
     plan = results.plan
     yield f"## {results.dataset}"
     yield (
-        f"{plan.unlabelled:,} unlabelled images are used for fitting and calibration, and "
-        f"{plan.test:,} test images with {results.labels} labels for evaluation."
+        f"Fitting and calibration use {plan.unlabelled:,} unlabelled images. The evaluation uses "
+        f"{plan.test:,} test images with {results.labels} labels."
     )
     yield markdown_list(label_free_conclusions(results))
     yield RANKING.format(best=results.best_one_pass)
@@ -167,19 +169,21 @@ def label_free_conclusions(results: LabelFreeResults) -> Iterator[str]:
     closed_share = (best.mean(metric) - one_pass.mean(metric)) / gap
     map_text, main, others = map(percent_column, (metric, "recall_of_main", "recall_of_others"))
     yield (
-        f"The best mAP@y without training is {map_text(best)} % ({best.title}). The mAP@y is "
+        f"The highest mAP@y without training is {map_text(best)} % ({best.title}). The mAP@y is "
         f"{map_text(one_pass)} % for {one_pass.title} and {map_text(probe)} % for a linear probe "
-        f"trained with all labels; {best.title} closes {100 * closed_share:.0f} % of this gap."
+        f"trained with all labels. The row {best.title} closes {100 * closed_share:.0f} % of this "
+        "gap."
     )
     yield (
         f"If each image receives its true number of labels, the recall of {one_pass.title} is "
         f"{main(one_pass)} % for main objects and {others(one_pass)} % for other objects. The "
-        f"recall of {best.title} is {main(best)} % and {others(best)} %."
+        f"recall of {best.title} is {main(best)} % for main objects and {others(best)} % for other "
+        "objects."
     )
     default = results.variants[0]
     yield (
         f"The student trained on {results.plan.student_images:,} images has an mAP of "
-        f"{_student_map_cell(default)} % on the test images with one encoder pass. The "
+        f"{_student_map_cell(default)} % on the test images with one encoder pass per image. The "
         f"pseudo-labels of its teacher have an mAP of {percent_text(default.pseudolabel_map)} % on "
         "the test images."
     )

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from surelabel.arrays import Array, Flags
 from surelabel.bench.negation.plan import NegationPlan
-from surelabel.bench.negation.query_sets import SampledConjunction, sample_conjunctions
+from surelabel.bench.negation.query_sets import NegationQuery, sample_conjunctions
 from surelabel.metrics import POOLED, ConfidenceInterval, noise_floor
 from surelabel.metrics.resampling.bootstrap import shifted_bootstrap_interval
 
@@ -154,7 +154,7 @@ def pair_calibrations(
 
 
 def _calibration_of(
-    conjunctions: Sequence[SampledConjunction],
+    conjunctions: Sequence[NegationQuery],
     p: Array,
     is_positive: Flags,
     weights: Array,

@@ -42,92 +42,99 @@ IMAGES = (
     "labels. The images are generated, so the results do not apply to photographs."
 )
 QUERIES = (
-    "**Queries**: all ordered pairs (a, b) of labels with at least {min_relevant} relevant images "
-    "(a positive, b negative) and at least {min_both} images with both labels. There are {queries} "
-    "queries on the test images, with {least} to {most} relevant images (median {median}), and "
-    "{validation} queries on the validation images. On average, {share} % of the test images with "
-    "label a also have label b. {small} test queries have fewer than 10 relevant images."
+    "**Queries**: each query is an ordered pair (a, b) of labels. A pair is used if it has at "
+    "least {min_relevant} relevant images (a positive, b negative) and at least {min_both} images "
+    "with both labels. There are {queries} queries on the test images, each with {least} to {most} "
+    "relevant images (median {median}). There are {validation} queries on the validation images. "
+    "On average, {share} % of the test images with label a also have label b. {small} test queries "
+    "have fewer than 10 relevant images."
 )
 METRICS = (
-    "**Metrics** are means over the test queries. They are the average precision (AP), the "
-    "fraction of relevant images among the first 5 and 10 hits (P@5, P@10), and the fraction of "
-    "the first 10 hits that violate the exclusion because b is positive (violations@10)."
+    "**Metrics** are means over the test queries: the average precision (AP), the precision at 5 "
+    "and at 10 (P@5, P@10), and violations@10. The metric violations@10 is the fraction of the "
+    "first 10 hits in which the excluded label b is positive."
 )
 INTERVALS = (
     "**Intervals** are 95 % bootstrap intervals over the test images, with {resamples:,} resamples "
     "and seed {seed}. Queries are not resampled, because they share labels and images and are "
     "therefore dependent. The intervals hold only for the labels of this dataset. Differences from "
-    "row 1 are computed on the same resamples. A query without a relevant image in a resample is "
-    "left out of this resample ({undefined:.2f} of {queries} queries on average). No metric is "
-    "undefined on the original images."
+    "row 1 are computed on the same resamples. If a resample contains no relevant image for a "
+    "query, the query is excluded from this resample ({undefined:.2f} of {queries} queries on "
+    "average). On the original images, all metrics are defined."
 )
 SELECTION = (
-    "**Selection**: the settings of rows {rows} have the highest mean AP on the validation "
-    "queries. Rows 1 to 5 have no selected settings. The calibrator of rows 1 and 4 is fitted on "
-    "the validation images. Test images are used only for the measurements."
+    "**Selection**: for rows {rows}, the settings with the highest mean AP on the validation "
+    "queries are selected. Rows 1 to 5 have no settings to select. The calibrator of rows 1 and 4 "
+    "is fitted on the validation images. Test images are used only to compute the metrics."
 )
-ROWS_HEADING = "The rows have the following scores of an image with vector x:"
+ROWS_HEADING = "Each row computes one of the following scores for an image with feature vector x:"
 ROW_DESCRIPTIONS = (
-    "log p_a + log(1 - p_b), with the probabilities of the zero-shot recognizer after "
-    "`Recognizer.calibrate` on the validation images: {calibrations}.",
-    "the score of row 1 with the calibration that the package contains. No image of this "
-    "comparison is used for this calibration.",
-    "the score of row 1 with p = sigmoid(s), where s is the zero-shot score "
-    "s_c = τ · cos(x, t_c) - r(x) before any calibration. The reference term r(x) is the logarithm "
-    "of the mean of exp(τ · cos) over the reference list of the package.",
+    "log p_a + log(1 - p_b), where p_a and p_b are probabilities of the zero-shot recognizer after "
+    "`Recognizer.calibrate` on the validation images. The calibrators are: {calibrations}.",
+    "the score of row 1 with the calibrator that the package contains. No image of this "
+    "comparison is used to fit this calibrator.",
+    "the score of row 1 with p_c = sigmoid(s_c) for each label c. The uncalibrated zero-shot score "
+    "is s_c = τ · cos(x, t_c) - r(x). Here, τ is the scale of the encoder and t_c is the "
+    "text vector of c. The reference term r(x) is the logarithm of the mean of exp(τ · cos(x, t)) "
+    "over the text vectors t of the reference list.",
     "log p_a of row 1, without b.",
     "cos(x, t_a), without b and without the reference term.",
-    "the cosine of x and the vector of one sentence, such as {sentence}.",
-    "the cosine of x and the normalized t_a - w · t_b.",
+    "the cosine of x and the text vector of one sentence, such as {sentence}.",
+    "the cosine of x and the normalized vector t_a - w · t_b.",
     "the cosine of x and an embedding e that is optimized by gradient descent. The loss is "
     "- mean cos(e, p) + v · mean cos(e, n) + u/2 · |e - e_0|². Here, p are the text vectors of a, "
-    "n are the text vectors of b, and e_0 is the embedding at the start.",
+    "n are the text vectors of b, and e_0 is the initial embedding.",
 )
 REFERENCE_NOTE = (
     "In rows {rows}, a selected setting determines whether r(x) / τ is subtracted from the cosine. "
-    "Without this setting, these rows would differ from rows 1 to 4 in more than the query."
+    "Without this setting, only rows 1 to 4 would contain r(x), so these rows would differ from "
+    "the other rows in more than the query."
 )
 OPTIMIZATION_NOTE = (
     "Row {row} follows the idea of DEO (Lee et al., 2026, arXiv:2603.09185). The loss, the "
-    "optimizer, the steps and the weights are ours. A language model is not used, because the "
-    "parts of the query are given. Row {row} does not reproduce the paper, so its values neither "
-    "confirm nor contradict the published results. With this loss, the embedding remains in the "
-    "span of the start and the texts of a and b, as in row {arithmetic}."
+    "optimizer, the number of steps and the weights were chosen for this comparison. No language "
+    "model is used, because the wanted label and the excluded label are given. Row {row} does not "
+    "reproduce the paper, so its values neither confirm nor contradict the published results. With "
+    "this loss, the embedding remains in the span of the initial embedding and the text vectors of "
+    "a and b. The embedding of row {arithmetic} is also in the span of the text vectors of a and b."
 )
 UNTRAINED = (
-    "The training texts of {encoders} do not contain the words {words}. The sentence row therefore "
-    "measures text encoders that have no trained tokens for exclusion. The row does not measure "
-    "text encoders that were trained with these words."
+    "The training texts of {encoders} do not contain the words {words}. The row *sentence* "
+    "therefore evaluates text encoders with no trained tokens for exclusion. The results of this "
+    "row do not apply to text encoders that were trained with these words."
 )
 RESULTS_NOTE = (
     "Values are in percent and differences in percentage points. A difference is **bold** if its "
     "interval excludes 0. Higher values of AP, P@5 and P@10 are better, and lower values of "
-    "violations@10 are better. With this many differences, some intervals exclude 0 by chance."
+    "violations@10 are better. Because the tables contain many differences, some intervals are "
+    "expected to exclude 0 by chance."
 )
 INDEPENDENCE = (
-    "The probability of a formula is the product of the probabilities of its literals, p for a "
-    "wanted and 1 - p for an unwanted label. The product is correct under two assumptions: the "
-    "labels are independent given the log-odds of the recognizer, and each probability is "
-    "calibrated given the log-odds of all labels. The tables show the joint error of both "
-    "assumptions for the recognizer of row 1 on the test images. The rows with one literal show "
-    "the error without a product."
+    "The probability of a conjunction is the product of the probabilities of its literals. The "
+    "probability of a literal is p for a wanted label and 1 - p for an unwanted label. The product "
+    "is correct under two assumptions. First, the labels are independent given the log-odds of the "
+    "recognizer. Second, each probability is calibrated given the log-odds of all labels. The "
+    "tables show the joint error of both assumptions for the recognizer of row 1 on the test "
+    "images. The rows with one literal contain no product, so their error comes only from "
+    "calibration."
 )
 CONJUNCTIONS = (
     "Conjunctions are sampled from validation images. Wanted labels are sampled from the labels of "
-    "an image, and unwanted labels with probability proportional to their co-occurrence with the "
-    "first wanted label. Combinations of labels that co-occur are therefore sampled more often "
-    "than other combinations. Repeated conjunctions are left out. *Unfulfilled* conjunctions have "
-    "no relevant test image. The relevance rate is the fraction of relevant pairs of a conjunction "
-    "and a test image. Mean probability, relevance rate, their difference and the ECE are in "
-    "percent. The expected calibration error (ECE) is computed with 15 bins over all pairs, with "
-    "the noise floor in brackets. The ratio is the mean probability divided by the relevance rate, "
-    "and it is undefined without a relevant image."
+    "an image. Unwanted labels are sampled with probability proportional to their co-occurrence "
+    "with the first wanted label. Combinations of labels that co-occur are therefore sampled more "
+    "often than other combinations. Repeated conjunctions are removed. *Unfulfilled* conjunctions "
+    "have no relevant test image. The relevance rate is the fraction of (conjunction, test image) "
+    "pairs in which the image is relevant. Mean probability, relevance rate, their difference and "
+    "the ECE are in percent. The expected calibration error (ECE) is computed with 15 bins over "
+    "all pairs, with the noise floor in brackets. The ratio is the mean probability divided by the "
+    "relevance rate, and is undefined if no image is relevant."
 )
 PAIRS = (
-    "For each unordered pair of labels, the mean of P(a) P(b) over the test images is compared "
-    "with the share of test images with both labels. Values are means over pairs of labels, in "
-    "percent of the images. The noise floor is the absolute error for targets that are sampled "
-    "from P(a) P(b). *Frequent* pairs have at least {count} validation images with both labels."
+    "For each unordered pair of labels, the mean of P(a) P(b) over test images is compared with "
+    "the observed share of images with both labels. Values are means over pairs of labels, in "
+    "percent of the images. The noise floor, in brackets, is the absolute error for targets that "
+    "are sampled from P(a) P(b). *Frequent* pairs have at least {count} validation images with "
+    "both labels."
 )
 
 
@@ -142,7 +149,7 @@ def negation_paragraphs(results: NegationResults) -> Iterator[str]:
     yield "\n".join(
         _wrapped(f"{number}. **{title}**: {text}", indent="   ")
         for number, (title, text) in enumerate(
-            zip(ROW_TITLES.values(), _row_descriptions(results), strict=True), start=1
+            zip(ROW_TITLES.values(), _negation_row_descriptions(results), strict=True), start=1
         )
     )
     yield _wrapped(REFERENCE_NOTE.format(rows=_row_numbers()))
@@ -160,14 +167,14 @@ def negation_paragraphs(results: NegationResults) -> Iterator[str]:
     for encoder in results.encoders:
         yield f"### {encoder.name}"
         yield markdown_table_of_rows(encoder.rows, _metric_columns())
-        yield f"The next table has the differences from row {_number(QUERY)}:"
+        yield f"The next table shows the differences from row {_number(QUERY)}:"
         yield markdown_table_of_rows(
             [row for row in encoder.rows if row.differences], _difference_columns()
         )
     yield "## Selected settings"
     yield _wrapped(_validation_note(results))
     yield markdown_table_of_rows(_setting_lines(results), _setting_columns())
-    yield "## Error of treating labels as independent"
+    yield "## Error from treating labels as independent"
     yield _wrapped(INDEPENDENCE)
     yield _bullets(
         sentence for encoder in results.encoders for sentence in independence_conclusions(encoder)
@@ -195,7 +202,7 @@ def negation_conclusions(encoder: EncoderResults) -> Iterator[str]:
         groups = {
             "higher than in": [r for r in others if r.differences[metric].high < 0],
             "lower than in": [r for r in others if r.differences[metric].low > 0],
-            "not clearly different from": [
+            "not significantly different from that of": [
                 r for r in others if not intervals_exclude_zero(r.differences[metric])
             ],
         }
@@ -209,7 +216,7 @@ def negation_conclusions(encoder: EncoderResults) -> Iterator[str]:
         f"**{encoder.name}**: without b in the query (row {_number(WANTED)}), "
         f"{percent_text(wanted.metrics[VIOLATIONS].value)} % of the first 10 hits violate the "
         f"exclusion. With b (row {_number(QUERY)}), "
-        f"{percent_text(query.metrics[VIOLATIONS].value)} % violate it."
+        f"{percent_text(query.metrics[VIOLATIONS].value)} % of these hits violate the exclusion."
     )
 
 
@@ -265,7 +272,7 @@ def _setup(results: NegationResults) -> Iterator[str]:
     yield SELECTION.format(rows=_row_numbers())
 
 
-def _row_descriptions(results: NegationResults) -> list[str]:
+def _negation_row_descriptions(results: NegationResults) -> list[str]:
     calibrations = "; ".join(f"{e.name}, {e.calibrated_on}" for e in results.encoders)
     sentence = f'"{results.encoders[0].selected[TUNED[0]].setting.template}"'
     return [text.format(calibrations=calibrations, sentence=sentence) for text in ROW_DESCRIPTIONS]
@@ -291,13 +298,13 @@ def _validation_note(results: NegationResults) -> str:
     )
     plan = results.plan
     return (
-        f"The selection compares {text}, counting each setting with and without the reference "
-        f"term. Row 7 compares the weights w = {_values(plan.weights)}. "
+        f"The selection compares {text}. The counts include each setting with and without the "
+        f"reference term. Row 7 compares the weights w = {_values(plan.weights)}. "
         f"Row 8 compares {_values(plan.steps)} steps, the "
         f"weights v = {_values(plan.negative_weights)} and u = {_values(plan.start_weights)}, and "
-        f"two starts: the vector of the label and the sentence of row 6. {fixed} These rows have "
-        "no selected settings. Row 1 is left out, because its calibrator was fitted on the "
-        "validation images."
+        "two initial embeddings. The initial embedding is the text vector of label a or of the "
+        f"sentence of row 6. {fixed} These rows have no settings to select. Rows 1 and 4 are left "
+        "out, because their calibrator was fitted on the validation images."
     )
 
 
@@ -371,9 +378,9 @@ def _pair_columns() -> dict[str, Callable[[tuple[str, PairCalibration]], str]]:
 
 
 def _direction(difference: ConfidenceInterval) -> str:
-    """Return whether a mean probability is clearly too low or too high."""
+    """Return whether a mean probability is significantly too low or too high."""
     if not intervals_exclude_zero(difference):
-        return "not clearly wrong"
+        return "not significantly biased"
     return "too high" if difference.value > 0 else "too low"
 
 

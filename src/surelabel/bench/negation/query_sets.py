@@ -8,7 +8,7 @@ from surelabel.arrays import Array, ColumnIndices, Flags
 
 
 @dataclass(frozen=True)
-class SampledConjunction:
+class NegationQuery:
     """A conjunction of literals.
 
     Attributes:
@@ -56,7 +56,7 @@ def negation_query_pairs(is_positive: Flags, *, min_relevant: int, min_both: int
 
 def sample_conjunctions(
     is_positive: Flags, length: int, count: int, *, with_unwanted: bool, seed: int = 0
-) -> list[SampledConjunction]:
+) -> list[NegationQuery]:
     """Sample distinct conjunctions of ``length`` literals that annotated images match.
 
     An image with enough positive labels is sampled, and the wanted labels are sampled from its
@@ -80,7 +80,7 @@ def sample_conjunctions(
     y = is_positive.astype(float)
     both = y.T @ y
     n_labels = is_positive.sum(axis=1)
-    conjunctions = set[SampledConjunction]()
+    conjunctions = set[NegationQuery]()
     for _ in range(count):
         n_wanted = int(rng.integers(1, length)) if with_unwanted else length
         rows = np.flatnonzero(n_labels >= n_wanted)
@@ -98,6 +98,6 @@ def sample_conjunctions(
             else np.empty(0, int)
         )
         conjunctions.add(
-            SampledConjunction(tuple(sorted(wanted.tolist())), tuple(sorted(unwanted.tolist())))
+            NegationQuery(tuple(sorted(wanted.tolist())), tuple(sorted(unwanted.tolist())))
         )
     return sorted(conjunctions, key=lambda c: (c.wanted, c.unwanted))

@@ -100,9 +100,9 @@ class EmbeddingSetting:
             return f'"{self.template}", {score}'
         if self.row == ARITHMETIC:
             return f"w = {self.weight:g}, {score}"
-        start = f'"{self.template}"' if self.start == SENTENCE_START else "vector of the label"
+        start = f'"{self.template}"' if self.start == SENTENCE_START else "text vector of label a"
         return (
-            f"start: {start}; {self.steps} steps of size {self.step_size:g}, v = "
+            f"initial embedding: {start}; {self.steps} steps of size {self.step_size:g}, v = "
             f"{self.negative_weight:g}, u = {self.start_weight:g}, {score}"
         )
 

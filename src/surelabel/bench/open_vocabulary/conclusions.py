@@ -38,13 +38,14 @@ def open_vocabulary_conclusions(results: OpenVocabularyResults) -> Iterator[str]
     for row in results.tables[OTHER_METHODS]:
         if row.differences:
             yield (
-                f"The mAP of unseen classes with {REFERENCE} is {unseen_map(reference)} %, with "
-                f"{row.title} {unseen_map(row)} %; {_reference_gain_conclusion(row)}."
+                f"The unseen mAP is {unseen_map(reference)} % with {REFERENCE} and "
+                f"{unseen_map(row)} % with {row.title}. "
+                f"{_reference_gain_conclusion(row, row.title)}"
             )
     for heading, title, description in REPORTED_DIFFERENCES:
         for row in results.tables[heading]:
             if row.title == title:
-                yield f"Compared with {description}, {_reference_gain_conclusion(row)}."
+                yield _reference_gain_conclusion(row, description)
     yield (
         f"The ECE of {REFERENCE} is {unseen_ece(reference)} % on unseen classes and "
         f"{seen_ece(reference)} % on seen classes. The Brier skill is {unseen_skill(reference)} % "
@@ -53,16 +54,16 @@ def open_vocabulary_conclusions(results: OpenVocabularyResults) -> Iterator[str]
     for entry in results.vocabulary_change:
         is_small = abs(entry["ece_change"]) <= MAX_ECE_CHANGE
         yield (
-            f"With {entry['names']:,} more labels, the ECE of the seen classes changes by "
-            f"{percent_text(entry['ece_change'], '+.2f')} points, which is "
-            f"{'at most' if is_small else 'more than'} one point. The median change of the "
-            f"log-odds of the seen classes is {entry['logit_change_median']:.2f}."
+            f"With {entry['names']:,} more labels, the largest ECE change of the seen classes over "
+            f"all seeds is {percent_text(entry['ece_change'], '+.2f')} points. The accepted limit "
+            f"of one point is {'not exceeded' if is_small else 'exceeded'}. For seen classes, "
+            f"the median absolute change of the log-odds is {entry['logit_change_median']:.2f}."
         )
     yield from _open_vocabulary_memory_conclusion(results)
 
 
-def _reference_gain_conclusion(row: OpenVocabularyRow) -> str:
-    """Return a clause with the gain in unseen mAP of the reference over a row."""
+def _reference_gain_conclusion(row: OpenVocabularyRow, description: str) -> str:
+    """Return sentences on the change of the unseen mAP from a row to the reference."""
     difference = row.differences[UNSEEN_MAP]
     seeds, images = (
         f"{percent_text(-interval.high, '+.1f')} to {percent_text(-interval.low, '+.1f')}"
@@ -71,8 +72,8 @@ def _reference_gain_conclusion(row: OpenVocabularyRow) -> str:
     gain = percent_text(-difference.value, "+.1f")
     verdict = "significant" if difference.excludes_zero else "not significant"
     return (
-        f"the gain of {REFERENCE} in unseen mAP is {gain} points ({seeds} over seeds, {images} "
-        f"over images) and is {verdict}"
+        f"Compared with {description}, {REFERENCE} changes the unseen mAP by {gain} points "
+        f"(95 % intervals: {seeds} over seeds, {images} over images). This change is {verdict}."
     )
 
 
@@ -82,8 +83,8 @@ def _open_vocabulary_memory_conclusion(results: OpenVocabularyResults) -> Iterat
     if matching is not None and ALL_LAYER_PROMPTS in memory:
         share = matching / memory[ALL_LAYER_PROMPTS]
         yield (
-            f"Training with ladder and matching takes {matching:.0f} MiB. This is "
-            f"{100 * share:.0f} % of the memory for training prompts in all layers of both towers; "
-            f"the goal of at most {100 * MEMORY_GOAL:.0f} % is "
+            f"Training with ladder and matching uses {matching:.0f} MiB of memory, which is "
+            f"{100 * share:.0f} % of the memory for prompts in all layers of both towers. "
+            f"The goal of at most {100 * MEMORY_GOAL:.0f} % is "
             f"{'reached' if share <= MEMORY_GOAL else 'not reached'}."
         )

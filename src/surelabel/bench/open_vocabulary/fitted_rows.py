@@ -122,8 +122,9 @@ def fitted_rows_workload(domain: str, plan: OpenVocabularyPlan) -> str:
     train_seconds = sum(run.epochs for run in trained_runs) * plan.train * TRAIN_SECONDS
     n_encoded = len(runs) * (plan.validation + plan.test + plan.train)
     return (
-        f"{len(runs)} recognizers are measured, and {len(trained_runs)} of them are trained on "
-        f"{plan.train:,} images. The comparison takes about "
+        f"The comparison measures {len(runs)} recognizers. For {len(trained_runs)} of these "
+        f"recognizers, recover and match is trained on at most {plan.train:,} images. "
+        "The comparison takes about "
         f"{(train_seconds + n_encoded * ENCODE_SECONDS) / 60:.0f} minutes on one core. "
         "To resume an interrupted comparison, run the command again."
     )

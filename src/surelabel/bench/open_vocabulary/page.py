@@ -20,38 +20,38 @@ EntryCell = Callable[[dict[str, Any]], str]
 INTRODUCTION = (
     "The {train:,} training images are annotated with {seen} seen classes. {removed:,} other "
     "images were removed because they contain an unseen class. Platt scaling with one slope and "
-    "intercept for all classes is fitted on the seen classes of {validation:,} images. {test:,} "
-    "test images are evaluated with all classes. Zero-shot (ZSL) metrics use the {unseen} unseen "
-    "classes and the {zsl:,} images with an unseen class. Generalized zero-shot (GZSL) metrics use "
-    "all classes and {gzsl:,} images. Every image is scored for all classes at once. Classes "
-    "without a positive image: {zsl_labels_without_positives} (ZSL) and "
-    "{gzsl_labels_without_positives} (GZSL). The mAP that counts these classes as 0 and the mAP "
-    "that excludes them {same}."
+    "intercept for all classes is fitted on the seen classes of {validation:,} validation images. "
+    "All classes are evaluated on {test:,} test images. Zero-shot (ZSL) metrics use the {unseen} "
+    "unseen classes and the {zsl:,} test images with an unseen class. Generalized zero-shot (GZSL) "
+    "metrics use all classes and {gzsl:,} test images. Every image is scored for all classes at "
+    "once. The number of classes without a positive image is {zsl_labels_without_positives} for "
+    "ZSL and {gzsl_labels_without_positives} for GZSL. The mAP that counts these classes as 0 and "
+    "the mAP that excludes these classes {same}."
 )
 RANKING = (
-    "Values are means over {seeds} seeds ± standard deviation. The header of the first table of "
-    "each section shows the F1 of a perfect ranking, which has an mAP of 100 %. The last column is "
-    "F1@3 as published, from one run: ZSL and GZSL on NUS-WIDE, then ZSL and GZSL on COCO."
+    "Values are means over {seeds} seeds ± standard deviation. In each section, the header of the "
+    "first table shows the F1 of a perfect ranking, whose mAP is 100 %. The last column shows the "
+    "published F1@3 of one run: ZSL and GZSL on NUS-WIDE, then ZSL and GZSL on COCO."
 )
 CALIBRATION = (
-    "The second table of each section has the ECE, with its noise floor in brackets, and the Brier "
-    "skill of unseen and of seen classes."
+    "The second table of each section shows the ECE, with its noise floor in brackets, and the "
+    "Brier skill of unseen and of seen classes."
 )
 DIFFERENCES = (
-    "The third table has the differences from **{reference}** (row minus reference) in points, "
+    "The third table shows the differences from **{reference}** (row minus reference) in points, "
     "with paired 95 % intervals over seeds and over test images. **Bold**: both intervals exclude "
     "0."
 )
 COSTS = (
-    "These measurements correspond to table 12 of the paper and use {timed} images. Speed is in "
-    "images per second on one core, for training from cached features and for prediction with the "
-    "encoder. Memory is the peak minus the memory in use at the start. Each row is measured in a "
-    "separate process."
+    "The table corresponds to table 12 of the Recover and Match paper, and all rows are measured "
+    "on {timed} images. Speed is the number of images per second on one core, for training from "
+    "cached features and for prediction with the encoder. Memory is the peak memory minus the "
+    "memory in use at the start. Each row is measured in a separate process."
 )
 VOCABULARY_CHANGE = (
-    "After training and calibration, labels are added to the {seen} seen classes, without another "
-    "training or calibration. The table has the effect on the seen classes on {n_images:,} test "
-    "images."
+    "After training and calibration, labels are added to the {seen} seen classes, without further "
+    "training or calibration. The table shows how the added labels change the predictions for the "
+    "seen classes on {n_images:,} test images."
 )
 RANKING_TITLES = {"f1_at_3": "F1@3", "f1_at_5": "F1@5", "map": "mAP"}
 COMPARED = {
@@ -70,7 +70,11 @@ def open_vocabulary_paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
     zero_filled = [reference.mean(f"{protocol}_map_zero_filled") for protocol in protocols]
     defined = [reference.mean(f"{protocol}_map") for protocol in protocols]
     yield f"## {results.dataset}"
-    same = "are equal" if zero_filled == defined else "differ; the tables show the latter"
+    same = (
+        "are equal"
+        if zero_filled == defined
+        else "differ; the tables show the mAP that excludes these classes"
+    )
     yield INTRODUCTION.format(**results.counts, same=same)
     yield markdown_list(open_vocabulary_conclusions(results))
     ranking = RANKING.format(seeds=results.plan.seeds)
@@ -89,7 +93,10 @@ def open_vocabulary_paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
     )
     yield markdown_table_of_rows(results.vocabulary_change, VOCABULARY_CHANGE_COLUMNS)
     seconds = sum(sum(row.seconds) for row in _distinct_open_vocabulary_rows(results))
-    yield f"All recognizers together took {seconds / 60:.1f} minutes of processor time."
+    yield (
+        "Fitting, calibration and prediction of all recognizers took "
+        f"{seconds / 60:.1f} minutes of processor time."
+    )
 
 
 def _open_vocabulary_ranking_columns(

@@ -38,8 +38,9 @@ def plot_prompt_texts(results: Sequence[PromptResults]) -> bytes:
     """Return a PNG with embedding divergence against neighbourhood preservation, by loss."""
     n_losses = len(results[0].plan.losses)
     note = (
-        "Values are means of base and new labels. Circles have no regularizer, squares have CCR, "
-        "and triangles have DOR. r is the correlation over the points."
+        "Each point is the mean of base and new labels. Circles show rows without a regularizer, "
+        "squares rows with CCR, and triangles rows with DOR. r is the Pearson correlation over the "
+        "points of one plot."
     )
     return _draw_prompt_grid(results, n_losses, 5.2, _draw_texts, note)
 
@@ -47,22 +48,26 @@ def plot_prompt_texts(results: Sequence[PromptResults]) -> bytes:
 def plot_prompt_covariance(results: Sequence[PromptResults]) -> bytes:
     """Return a PNG with the correlation of predictions minus text similarity, as heat maps."""
     note = (
-        "Correlation of the predictions on negatives minus the cosine of the frozen texts, for the "
-        "test images and the first fit with BCE. Labels are sorted: head, medium and tail base "
-        "labels, new labels. The bars are mean absolute values over the pairs of two groups."
+        "The heat maps show the correlation of predictions on negative targets minus the cosine of "
+        "the frozen text vectors. Values are for the test images and the first fit with BCE. "
+        "Labels are sorted by group: head, medium and tail base labels, then new labels. The bars "
+        "are mean absolute values over the pairs of labels from two groups."
     )
     return _draw_prompt_grid(results, 3, 5.2, _draw_covariance, note)
 
 
 def plot_prompt_shots(results: Sequence[PromptResults]) -> bytes:
     """Return a PNG with metrics of new labels against the number of shots."""
-    note = "Metrics of new labels with BCE. Lines are means over seeds, bars two standard errors."
+    note = (
+        "The plots show metrics of new labels with BCE. Lines are means over seeds, and error bars "
+        "extend two standard errors to each side."
+    )
     return _draw_prompt_grid(results, 3, 4.6, _draw_shots, note)
 
 
 def plot_prompt_weights(results: Sequence[PromptResults]) -> bytes:
     """Return a PNG with the ECE of new labels and the time for each weight and batch size."""
-    note = "All rows use BCE. Weight 0 means no regularizer. The ECE is before calibration."
+    note = "All fits use BCE. Weight 0 means no regularizer. The ECE is before calibration."
     return _draw_prompt_grid(results, 2, 4.8, _draw_weights, note)
 
 

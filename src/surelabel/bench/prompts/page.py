@@ -41,49 +41,51 @@ PromptCell = Callable[[PromptRow], str]
 GainCell = Callable[[tuple[PromptRow, str]], str]
 INTRODUCTION = (
     "The tuners are fitted on the base labels with at least {shots} positive images (or captions) "
-    "per label. All {test:,} test images are evaluated with the base labels and with the new "
-    "labels, including images without a label of the group. The base labels are the first half of "
-    "the {labels} labels. CCR is the regularizer `class_covariance` with weight 0.1. DOR is the "
-    "regularizer `outlier` with weight 8 for coop and 2 otherwise, and its words exclude the new "
-    "labels. DAC multiplies the log-odds of each new label of the row *none* by a factor and "
-    "trains nothing. DOR and DAC need learned prompts in the text tower."
+    "per label. Metrics of base labels and of new labels are computed on all {test:,} test images, "
+    "including images without a label of the group. The base labels are the first half of the "
+    "{labels} labels. CCR is the regularizer `class_covariance` with weight 0.1. DOR is the "
+    "regularizer `outlier`, with weight 8 for coop and 2 for other tuners. The words of DOR "
+    "exclude the new labels. DAC multiplies the log-odds of each new label in the row *none* by a "
+    "factor, without training. DOR and DAC need learned prompts in the text tower."
 )
 SYNTHESIZED = (
     "The training images of {tuners} are synthesized for the sampled captions. There is one image "
-    "for each caption, with the labels that the caption mentions. The rows *test distribution* are "
-    "trained on images from the generator and the domain of the test images, with other seeds than "
-    "all other images. The rows *{domains}* are trained on images of another domain."
+    "for each caption, with the labels that the caption mentions. The rows *test distribution* use "
+    "training images from the generator and the domain of the test images. The seeds of these "
+    "training images differ from the seeds of all other images. The rows *{domains}* use training "
+    "images of another domain."
 )
 READOUTS = (
-    "Metrics *before calibration* use the log-odds of the fit. Scores of the ranking loss are used "
-    "as if they were log-odds. Metrics *after calibration* use Platt scaling with one slope and "
-    "intercept, fitted on the base labels of {validation:,} validation images. The zero-shot row "
-    "before calibration has the calibration of the package, which was fitted on more images."
+    "Metrics *before calibration* use the log-odds of the fitted method. For the ranking loss, the "
+    "scores are used as log-odds. Metrics *after calibration* use Platt scaling with one slope and "
+    "intercept, fitted on the base labels of {validation:,} validation images. Before calibration, "
+    "the zero-shot row uses the calibrator of the package, which was fitted on more images."
 )
 VALUES = (
     "Values are means over seeds ± standard deviation, with the noise floor of the ECE in "
-    "brackets. A is the arithmetic mean of base and new labels, and H is the harmonic mean. The "
-    "paper reports the arithmetic mean of errors under the name HM. Weighted MCE is the largest "
-    "term of the ECE, which the paper reports as MCE."
+    "brackets. A is the arithmetic mean of the values for base and new labels, and H is the "
+    "harmonic mean. The CCR paper reports the arithmetic mean of errors under the name HM. "
+    "Weighted MCE, which the CCR paper reports as MCE, is the largest term of the ECE sum."
 )
 DIFFERENCES = (
-    "Rows *none* are compared with zero-shot, and other rows with the row *none* of the same "
-    "tuner. The paired 95 % intervals are over seeds and over test images. **Bold**: both "
-    "intervals exclude 0. With this many differences, some intervals exclude 0 by chance."
+    "Rows *none* are compared with zero-shot. Other rows are compared with the row *none* of the "
+    "same tuner. The paired 95 % intervals are over seeds and over test images. **Bold**: both "
+    "intervals exclude 0. Because the tables contain many differences, some intervals are expected "
+    "to exclude 0 by chance."
 )
 GAINS = (
-    "The table has the gain of CCR over the row *none*, and the gain of the shared calibrator "
-    "alone over the row *none* before calibration. Positive gains are better. A gain counts if the "
-    "intervals over seeds and over test images exclude 0. If a gain of CCR does not count after "
-    "calibration, and the gain of the calibrator alone is at least as large, calibration also "
-    "gives this gain."
+    "The table shows the gain of CCR over the row *none*, before and after calibration. The gain "
+    "of the calibrator alone is the improvement of the row *none* by calibration. A positive gain "
+    "is an improvement. A gain is significant if the intervals over seeds and over test images "
+    "exclude 0. A verdict states that the calibrator alone gains as much if its gain is at least "
+    "the gain of CCR before calibration."
 )
 TEXTS = (
-    "Embedding divergence (ED@5) is the mean cosine distance to the 5 nearest labels. "
-    "Neighbourhood preservation (NP@5) is the fraction of the 5 nearest labels that are also "
-    "nearest with the frozen text encoder. "
+    "Embedding divergence (ED@5) is the mean cosine distance of a text vector to the 5 nearest "
+    "text vectors. Neighbourhood preservation (NP@5) is the fraction of the 5 nearest labels that "
+    "are also among the 5 nearest labels with the frozen text encoder. "
 )
-GROUPS = "Head, medium and tail are thirds of the base labels by frequency in training."
+GROUPS = "Head, medium and tail are thirds of the base labels, by frequency in the training images."
 JUDGED = ("brier_skill", "log_loss", "ece")
 HIGHER_IS_BETTER = ("brier_skill", "mean_average_precision")
 ERRORS = ("ece", "ace", "mce", "mce_weighted", "piece")
@@ -136,9 +138,10 @@ def prompt_conclusions(results: PromptResults) -> Iterator[str]:
             verdicts = [prompt_gain_verdict(results, row, group, metric) for row in rows]
             counts = [f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts)]
             yield (
-                f"{metric_column_title(metric)} of {group} labels with CCR, by tuner and loss: "
-                f"{'; '.join(counts)}. Gains are {_gain_range(rows, RAW, group, metric)} before "
-                f"calibration and {_gain_range(rows, CALIBRATED, group, metric)} after it."
+                f"{metric_column_title(metric)} of {group} labels: over all tuners and losses, the "
+                f"verdicts on CCR are {'; '.join(counts)}. The gains of CCR range from "
+                f"{_gain_range(rows, RAW, group, metric)} before calibration, and from "
+                f"{_gain_range(rows, CALIBRATED, group, metric)} after calibration."
             )
 
 
@@ -156,13 +159,17 @@ def prompt_zero_shot_conclusion(rows: Sequence[PromptRow], loss: str, group: str
         if row.zero_shot_differences
     }
     signs = {name: _gain_sign(d, "mean_average_precision") for name, d in differences.items()}
-    outcomes = {1: "above zero-shot", 0: "not significantly different", -1: "below zero-shot"}
+    outcomes = {
+        1: "significantly above zero-shot",
+        0: "not significantly different from zero-shot",
+        -1: "significantly below zero-shot",
+    }
     parts = [
         f"{outcome} for {', '.join(names)}"
         for sign, outcome in outcomes.items()
         if (names := [name for name in signs if signs[name] == sign])
     ]
-    return f"mAP of {group} labels with {LOSS_TITLES[loss]}: {'; '.join(parts)}."
+    return f"With {LOSS_TITLES[loss]}, the mAP of {group} labels is {'; '.join(parts)}."
 
 
 def prompt_zero_shot_table(rows: Sequence[PromptRow]) -> str:
@@ -196,12 +203,12 @@ def prompt_gain_verdict(results: PromptResults, row: PromptRow, group: str, metr
         for readout in (RAW, CALIBRATED)
     )
     if calibrated > 0:
-        return "better, also after calibration" if raw > 0 else "better only after calibration"
+        return "better before and after calibration" if raw > 0 else "better only after calibration"
     if raw > 0:
         gain = _gain(row.differences[f"{RAW}_{group}_{metric}"].value, metric)
         given = _calibrator_gain(results, row, group, metric) >= gain
         return (
-            "better before calibration, but calibration also gives it"
+            "better before calibration, but the calibrator alone gains as much"
             if given
             else "better only before calibration"
         )
@@ -253,8 +260,8 @@ def prompt_text_correlation(rows: Sequence[PromptRow]) -> str:
         f"{'not defined' if isnan(r) else f'{r:.2f}'} for k = {k}" for k, r in values.items()
     ]
     return (
-        "The correlation r of ED and NP over the rows with learned prompts (means of base and new "
-        f"labels) is {', '.join(correlations)}."
+        "Over the rows with learned prompts, the correlation of ED@k and NP@k (means of base and "
+        f"new labels) is {', '.join(correlations)}."
     )
 
 

@@ -48,9 +48,10 @@ def similarity_row(results: SimilarityResults, title: str) -> SimilarityRow:
 def plot_similarity_uncertainty(results: Sequence[SimilarityResults]) -> bytes:
     """Return a PNG with R@1 in ten bins of increasing uncertainty, for VACSR of the first seed."""
     note = (
-        "R@1 in ten bins with equal numbers of queries, sorted by the uncertainty of the first "
-        "item, by minus its score, and by minus the margin to the second item. All values are "
-        "of the first seed. A bin has a tenth of the queries, so its R@1 varies by several points."
+        "The plots show R@1 in ten bins with equal numbers of queries, for the first seed. Queries "
+        "are sorted by the uncertainty, by minus the score, or by minus the margin of the first "
+        "item over the second item. Each bin contains only a tenth of the queries, so "
+        "the R@1 of a bin can vary by several points."
     )
     return _draw_similarity_grid(results, 2 * len(DIRECTIONS), _draw_uncertainty, note)
 
@@ -58,9 +59,10 @@ def plot_similarity_uncertainty(results: Sequence[SimilarityResults]) -> bytes:
 def plot_similarity_distributions(results: Sequence[SimilarityResults]) -> bytes:
     """Return a PNG with the distributions of scores under three losses, for the first seed."""
     note = (
-        "Shares of own captions, of other captions whose mentioned objects are all in the image, "
-        "and of all other captions, by score, for the first seed. The first and the last bin "
-        "include all scores outside the axis."
+        "The histograms show the scores of own captions, of other relevant captions and of "
+        "irrelevant captions, for the first seed. A caption is relevant if all objects that the "
+        "caption mentions are in the image. The first and the last bin include all scores outside "
+        "the axis."
     )
     return _draw_similarity_grid(results, 3, _draw_distributions, note)
 
@@ -68,8 +70,8 @@ def plot_similarity_distributions(results: Sequence[SimilarityResults]) -> bytes
 def plot_similarity_noise(results: Sequence[SimilarityResults]) -> bytes:
     """Return a PNG with mAP@R and R@1 against the fraction of noisy captions."""
     note = (
-        "Points are means of both directions over seeds; bars run from the lowest to "
-        "the highest seed. The vertical axes do not start at 0."
+        "Points are means over seeds and both retrieval directions. Bars extend from the lowest to "
+        "the highest value of a seed. The vertical axes do not start at 0."
     )
     return _draw_similarity_grid(results, 2, _draw_noise, note)
 

@@ -29,44 +29,46 @@ QUANTITIES = ("uncertainty", "minus_score", "minus_margin")
 SimilarityCell = Callable[[SimilarityRow], str]
 INTRODUCTION = (
     "The training data are {train:,} captions of {images:,} images, and the test data are {test:,} "
-    "captions of {test_images:,} images. The vectors of {dataset} are frozen. Projections and "
-    "similarity networks are trained for {epochs} epochs with batches of {batch} captions. A "
-    "caption is relevant for an image if all objects that it mentions are in the image. "
-    "{relevant:,} pairs of the test images are relevant in addition to the own captions. In "
-    "training, such pairs are negatives."
+    "captions of {test_images:,} images. The image and text features of {dataset} are frozen. "
+    "Projections and similarity networks are trained for {epochs} epochs with batches of {batch} "
+    "captions. A caption is relevant for an image if all objects that the caption mentions are in "
+    "the image. In the test data, {relevant:,} pairs of an image and a caption of another image "
+    "are relevant. In training, such pairs are negatives."
 )
 SELECTION = (
-    "The learning rate of each method and loss is the one of {rates} with the highest mAP@R on "
-    "{validation:,} validation images."
+    "For each method and loss, the learning rate with the highest mAP@R on {validation:,} "
+    "validation images is selected from {rates}."
 )
 VALUES = (
-    "Values are means of both directions of retrieval and of all seeds ± standard deviation over "
-    "seeds, in percent. R@1 (own) counts own captions and images. The other metrics count all "
-    "relevant captions and images."
+    "Values are means over both retrieval directions and over all seeds ± standard deviation over "
+    "seeds, in percent. R@1 (own) and RSUM count only own captions and images as relevant. R@1, "
+    "R-Precision and mAP@R count all relevant captions and images."
 )
 DIFFERENCES = (
     "Differences are in percentage points, with the paired 95 % intervals over seeds and over test "
-    "images. **Bold**: both intervals exclude 0. With this many differences, some intervals "
-    "exclude 0 by chance."
+    "images. **Bold**: both intervals exclude 0. Because the tables contain many differences, some "
+    "intervals are expected to exclude 0 by chance."
 )
 UNCERTAINTY = (
-    "The table has the AUROC of the errors at rank 1 (higher is better) and the area under the "
-    "risk-coverage curve (AURC, lower is better). It also has the Pearson correlation of R@1 with "
-    "the index of ten bins of equal size, sorted by the uncertainty of the first item. The nulls "
-    "are minus the score and minus the margin of the first over the second item."
+    "The table shows the AUROC of the errors at rank 1 (higher is better) and the area under the "
+    "risk-coverage curve (AURC, lower is better). The columns *bins* show the Pearson correlation "
+    "of R@1 with the bin index, for ten bins of equal size in ascending order of the quantity. The "
+    "quantities are the uncertainty, and two baselines: minus the score, and minus the margin of "
+    "the first over the second item."
 )
 RANKING = (
-    "The table has the Pearson correlation of mAP@R with the index of ten bins, sorted by the mean "
-    "uncertainty of the first K items."
+    "The table shows the Pearson correlation of mAP@R with the bin index, for ten bins in "
+    "ascending order of a quantity. The quantity is the mean uncertainty or the negative mean "
+    "score of the first K items."
 )
 FALSE_NEGATIVES = (
-    "Missed pairs are relevant pairs that are not own captions and are ranked below the number of "
-    "relevant items of their query. The AUROC compares relevant pairs of different images with "
-    "irrelevant pairs."
+    "A relevant pair of an image and a caption of another image is missed if its rank exceeds the "
+    "number of relevant items. The AUROC compares all relevant pairs of an image and a caption of "
+    "another image with irrelevant pairs."
 )
 TAGGERS = (
-    "The table has methods that predict labels, with {shots} positive images per base label and "
-    "before calibration, as in the comparison `prompts`. The columns are mAP and ECE of base "
+    "The table shows methods that predict labels, before calibration and with {shots} positive "
+    "images per base label, as in the comparison `prompts`. The columns are mAP and ECE of base "
     "labels and of new labels, the harmonic mean of mAP, and the balanced accuracy in other "
     "domains."
 )
@@ -96,7 +98,7 @@ def similarity_paragraphs(results: SimilarityResults) -> Iterator[str]:
         ("Methods and losses", MAIN),
         ("Noisy correspondence", NOISE),
         ("Parts of VACSR", ABLATION),
-        ("Losses with fixed scale", LOSSES),
+        ("Losses with a fixed scale", LOSSES),
     ):
         yield f"### {heading}"
         yield markdown_table_of_rows(results.tables[table], _retrieval_columns(table))
@@ -149,12 +151,15 @@ def _difference_text(difference: RowDifference, row: SimilarityRow) -> str:
 def _difference_sentence(row: SimilarityRow, reference: str) -> str:
     """Return a sentence on the mAP@R of a row, compared with another loss with the same noise."""
     difference = row.differences[reference]["relevant_map_at_r"]
-    verb = "does not differ clearly from"
+    verb = "does not differ significantly from"
     if _difference_is_clear(difference, row):
         verb = "is higher than" if difference.value > 0 else "is lower than"
     gap = _difference_text(difference, row)
     noise = f"{row.setting.noise:.0%} noisy captions".replace("%", " %")
-    return f"With {noise}, the mAP@R of {row.title} {verb} that of the {reference}: {gap}."
+    return (
+        f"With {noise}, the mAP@R of {row.title} {verb} that of the {reference}; the difference is "
+        f"{gap} points."
+    )
 
 
 def _uncertainty_sentence(row: SimilarityRow) -> str:
@@ -165,10 +170,10 @@ def _uncertainty_sentence(row: SimilarityRow) -> str:
             percent_text(row.mean(f"{direction}_{quantity}_auroc")) for quantity in QUANTITIES
         ]
         texts.append(
-            f"{direction.replace('_', ' ')} {values[0]} % by the uncertainty, {values[1]} % by "
-            f"minus the score, {values[2]} % by minus the margin"
+            f"{values[0]} % for the uncertainty, {values[1]} % for minus the score and "
+            f"{values[2]} % for minus the margin ({direction.replace('_', ' ')})"
         )
-    return f"The AUROC of errors at rank 1 of {row.title} is {'; '.join(texts)}."
+    return f"For errors at rank 1 of {row.title}, the AUROC is {'; '.join(texts)}."
 
 
 def _points(value: float) -> str:

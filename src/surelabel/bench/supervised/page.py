@@ -33,24 +33,24 @@ CONCLUSION_METRICS = {MAP: "mAP", "brier_skill": "Brier skill", "log_loss": "log
 BETTER = {MAP: "higher", "brier_skill": "higher", "log_loss": "lower"}
 NOT_SIGNIFICANT = "not significant"
 ROWS = (
-    "The table has means over seeds, with 95 % intervals over seeds in parentheses. mAP is the "
-    "mean average precision over labels. The noise floor of the ECE, in brackets, is its expected "
-    "value for a perfectly calibrated model with the same probabilities. Passes are encoder passes "
-    "per image. Seconds are processor time of the fit, of the folds and of the calibration, after "
-    "the images were encoded."
+    "The table shows means over seeds, with 95 % intervals over seeds in parentheses. mAP is the "
+    "mean average precision over labels. The noise floor of the ECE, in brackets, is the expected "
+    "ECE of a perfectly calibrated model with the same probabilities. Passes are encoder passes "
+    "per image. Seconds are the processor time of the fit, the folds and the calibration, without "
+    "the time to encode images."
 )
 DIFFERENCES = (
-    "The table has differences between methods with the same labelled images. The parentheses "
+    "The table shows differences between methods with the same labelled images. The parentheses "
     "contain two 95 % intervals, over seeds and over test images. With one seed, there is no "
     "interval over seeds. A difference is **bold** if all its intervals exclude 0. The best "
-    "label-free method is the one with the highest mAP on the test images."
+    "label-free method is the label-free method with the highest mAP on the test images."
 )
 DEMAND = (
-    "The table has the number of labelled images at which the mean mAP reaches a value, "
-    "interpolated linearly in the logarithm of the number. The parentheses contain the numbers at "
-    "which the upper and the lower end of the interval over seeds reach the value. The entry "
-    "≤ {least:,} means that the smallest measured number reaches the value. The entry – means that "
-    "no measured number reaches the value."
+    "The table shows the number of labelled images at which the mean mAP first reaches a value. "
+    "Between measured numbers of images, the mean mAP is interpolated linearly in the logarithm of "
+    "the number. The parentheses contain the numbers at which the upper and the lower end of the "
+    "interval over seeds reach the value. The entry ≤ {least:,} means that the smallest measured "
+    "number reaches the value. The entry – means that no measured number reaches the value."
 )
 
 
@@ -71,30 +71,32 @@ def supervised_setup(results: SupervisedResults) -> Iterator[str]:
     """Iterate over the sentences about images, seeds and calibration."""
     plan, (n_train, n_test) = results.plan, results.images
     yield (
-        f"Labelled images are sampled from {n_train:,} training images; {n_test:,} test images "
+        f"Labelled images are sampled from {n_train:,} training images. The {n_test:,} test images "
         f"with {results.labels} labels are used only for the evaluation. A recognizer is fitted "
-        "and calibrated on the same labelled images, and no other annotations are used. Its "
-        f"calibrator, `{CALIBRATOR}`, is fitted on out-of-fold scores of {plan.folds} folds. "
+        "and calibrated on the same labelled images, and no other annotations are used. The "
+        f"calibrator `{CALIBRATOR}` is fitted on out-of-fold scores of {plan.folds} folds. "
         "Label-free methods "
-        f"({', '.join(m for m in LABEL_FREE_METHODS if m in plan.methods)}) are only calibrated on "
-        "the labelled images."
+        f"({', '.join(m for m in LABEL_FREE_METHODS if m in plan.methods)}) are not fitted on the "
+        "labelled images, only calibrated."
     )
     if "region_statistics" in plan.methods:
-        yield (
-            f"region_statistics is fitted on {plan.unlabelled:,} training images without labels."
-        )
+        yield (f"region_statistics is fitted on {plan.unlabelled:,} unlabelled training images.")
     yield f"The {plan.seeds} seeds determine the sampled images and the initialization."
     if plan.image_counts[-1] >= plan.few_seeds_from:
         yield (
-            f"From {plan.few_seeds_from:,} images on, ml_decoder has {plan.few_seeds} "
-            f"{'seed' if plan.few_seeds == 1 else 'seeds'}, because its fits are slow."
+            f"With {plan.few_seeds_from:,} or more images, ml_decoder is fitted with only "
+            f"{plan.few_seeds} {'seed' if plan.few_seeds == 1 else 'seeds'}, because each fit is "
+            "slow."
         )
     if n_train in plan.image_counts:
-        yield f"All samples of {n_train:,} images are equal, so the seeds change only the fit."
+        yield (
+            f"All samples of {n_train:,} images contain the same images, so the seed changes only "
+            "the fit."
+        )
     if any(plan.image_counts_of_method(name) != plan.image_counts for name in plan.methods):
         yield (
             f"Methods that use patch features are measured with at most {plan.max_patch_images:,} "
-            "images."
+            "labelled images."
         )
 
 
@@ -136,8 +138,8 @@ def _comparison_sentences(
             )
         if NOT_SIGNIFICANT in counts[metric]:
             yield (
-                f"An interval of the difference between {method} and {reference} in {title} "
-                f"contains 0 with {_joined(counts[metric][NOT_SIGNIFICANT])} images."
+                f"With {_joined(counts[metric][NOT_SIGNIFICANT])} images, the {title} of {method} "
+                f"does not differ significantly from that of {reference}."
             )
 
 

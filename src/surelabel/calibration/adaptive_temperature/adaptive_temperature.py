@@ -24,6 +24,7 @@ from surelabel.calibration.fitting.input_validation import (
 )
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.platt import Platt
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.shapes import check_shapes
 
@@ -167,8 +168,8 @@ class AdaptiveTemperature(BaseCalibrator):
         vectors = _validate_image_vectors(vectors)
         if vectors.shape[1] != len(self.density_.center):
             raise InputError(
-                f"The image vectors must have {len(self.density_.center)} values, as in the "
-                f"calibration images; got {vectors.shape[1]}. Use the same encoder."
+                f"Each image vector must have {len(self.density_.center)} values, as in the "
+                f"calibration; got {vectors.shape[1]}. Use the same encoder."
             )
         features = self._standardize(self.density_.log_densities(vectors))
         temperatures: Array = np.exp(features @ self.weights_)
@@ -205,8 +206,9 @@ class AdaptiveTemperature(BaseCalibrator):
         smallest = min(float(arrays[name].min()) for name in above_0)
         if smallest <= 0 or arrays["weights"].shape != (2,):
             raise DataError(
-                f"Saved {', '.join(above_0)} must be above 0 and weights must be two numbers; got "
-                f"a minimum of {smallest} and {arrays['weights'].size} weights. Calibrate again."
+                f"The saved {', '.join(above_0)} must be above 0, and weights must contain two "
+                f"numbers; got the minimum {smallest} and {arrays['weights'].size} weights. "
+                "Calibrate again."
             )
         self.slope_, self.shift_ = float(arrays["slope"]), float(arrays["shift"])
         self.weights_ = np.clip(arrays["weights"], -MAX_WEIGHT, MAX_WEIGHT)
@@ -242,6 +244,7 @@ def _validate_image_vectors(vectors: npt.ArrayLike) -> Array:
     if not np.isfinite(vectors).all():
         raise InputError(
             "Image vectors must be finite numbers; got "
-            f"{(~np.isfinite(vectors)).sum()} values that are not finite. Remove these images."
+            f"{format_count((~np.isfinite(vectors)).sum(), 'NaN or infinite value')}. "
+            "Remove the images with these values."
         )
     return vectors

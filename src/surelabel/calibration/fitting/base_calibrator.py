@@ -80,7 +80,9 @@ class BaseCalibrator(Calibrator):
         """
         known = table_entry_settings(type(self))
         if extra := params.keys() - known.keys():
-            available = f"Settings: {', '.join(known)}." if known else "There are no settings."
+            available = (
+                f"Settings: {', '.join(known)}." if known else "This calibrator has no settings."
+            )
             raise ConfigError(
                 f"{type(self).__name__} has no setting {', '.join(sorted(extra))}. {available}"
             )

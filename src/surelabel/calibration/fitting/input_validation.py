@@ -22,8 +22,9 @@ def validate_calibrator_input(logits: npt.ArrayLike) -> Array:
     check_shapes(logits=(logits, "n c"))
     if not np.isfinite(logits).all():
         raise InputError(
-            f"logits must be finite numbers; got {(~np.isfinite(logits)).sum()} values that are "
-            "not finite. Remove the images with these values."
+            "logits must be finite numbers; got "
+            f"{format_count((~np.isfinite(logits)).sum(), 'NaN or infinite value')}. "
+            "Remove the images with these values."
         )
     return logits
 
@@ -42,9 +43,8 @@ def validate_calibration_data(
     check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
     if not contains_both_classes(targets, known):
         raise InputError(
-            "Fitting and calibrating need known positive and known negative targets; "
-            f"got {targets.sum():g} positive among {known.sum()} known targets. Label more images, "
-            "or use only labels with known targets."
+            "The targets must contain at least one known positive and one known negative target; "
+            f"got {targets.sum():g} positive among {known.sum()} known targets. Label more images."
         )
     return logits, targets, known
 

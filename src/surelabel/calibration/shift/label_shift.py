@@ -128,7 +128,7 @@ def _validate_label_shift_prior(prior: npt.ArrayLike, count: int) -> Array:
     invalid = ~((prior > 0) & (prior < 1))  # also True for NaN
     if invalid.any():
         raise InputError(
-            f"prior must lie inside (0, 1); got {prior[invalid][0]} for label {invalid.argmax()}. "
+            f"prior must be in (0, 1); got {prior[invalid][0]} for label {invalid.argmax()}. "
             "Leave out labels that are positive in all or in none of the calibration images; their "
             "shift is undefined."
         )

@@ -64,8 +64,8 @@ def _coco_caption_entries(path: Path) -> tuple[list[CaptionEntry], list[str]]:
     except (KeyError, TypeError) as error:
         raise DataError(
             f"{path} must be a COCO file with images (id, file_name) and annotations (image_id, "
-            f"caption); got a missing or invalid entry: {error}. Annotations with categories are "
-            "labels: read them with read_labels."
+            f"caption); got a missing or invalid entry: {error}. Correct the file; if the "
+            "annotations are categories, read them with read_labels."
         ) from error
     return entries, list(images.values())
 
@@ -73,7 +73,7 @@ def _coco_caption_entries(path: Path) -> tuple[list[CaptionEntry], list[str]]:
 def _coco_caption_image(path: Path, images: dict[Any, str], image_id: object) -> str:
     if image_id not in images:
         raise DataError(
-            f"The captions of {path} must refer to images of the file; one caption refers to the "
-            f"image {quote_of_file(image_id)}. Remove this annotation, or add the image."
+            f"Each annotation in {path} must refer to an image of the file; got image_id "
+            f"{quote_of_file(image_id)}. Remove this annotation, or add the image."
         )
     return images[image_id]

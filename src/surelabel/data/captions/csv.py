@@ -60,8 +60,8 @@ def _parse_caption_rows(path: Path, rows: Iterator[NumberedRow]) -> Iterator[Cap
     for line, row in rows:
         if row and len(row) != len(HEADER):
             raise DataError(
-                f"{path}, line {line}: expected 2 columns, an image and a caption; got "
-                f"{len(row)}: {','.join(row)[:60]!r}. Put a caption with commas into quotes."
+                f"{path}, line {line}: expected 2 columns, an image and a caption; got {len(row)}: "
+                f"{','.join(row)[:60]!r}. Put a caption that contains commas into double quotes."
             )
         if row:
             yield CaptionEntry(f"line {line}", row[0], row[1])

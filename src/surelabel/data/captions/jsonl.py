@@ -77,7 +77,7 @@ def _parse_caption_line(path: Path, number: int, text: str) -> dict[str, Any]:
         raise DataError(
             f'{path}, line {number}: expected {{"image": "…", "caption": "…", "image_id": …, '
             '"caption_id": …} or {"image": "…", "captions": ["…"], "image_id": …, "caption_ids": '
-            f"[…]}}, where the ids are optional; got {text.strip()[:60]!r}. Correct that line."
+            f"[…]}}; got {text.strip()[:60]!r}. The ids are optional. Correct that line."
         )
     return line
 

@@ -89,8 +89,9 @@ def _parse_scene_line(path: Path, number: int, line: str) -> _CaptionedScene:
     except (ValueError, KeyError, TypeError) as error:
         reason = str(error).splitlines()[0][:100]
         raise DataError(
-            f'{path}, line {number}: expected {{"path": "…", "captions": [{{"text": "…"}}, …]}}'
-            f" as in scenes.jsonl; got {line.strip()[:40]!r} ({reason}). Give another file."
+            f'{path}, line {number}: expected {{"path": "…", "captions": [{{"text": "…"}}, …]}} as '
+            f"in scenes.jsonl; got {line.strip()[:40]!r} ({reason}). Give scenes.jsonl, or lines "
+            'such as {"image": "…", "caption": "…"}.'
         ) from error
     image = clean_caption_image(path, place, image)
     return _CaptionedScene(
@@ -116,10 +117,10 @@ def _scene_relevance(path: Path, scenes: Sequence[_CaptionedScene]) -> Relevance
     without = [scene.place for scene in scenes if scene.labels is None]
     if without or len({scene.image for scene in scenes}) < len(scenes):
         raise DataError(
-            f"{path} must have labels and mentions in all lines or in none. Each image must be in "
-            f"one line; got {len(without)} lines without labels or mentions, and {len(scenes)} "
-            f"lines for {len({scene.image for scene in scenes})} images. Generate the scenes "
-            "again."
+            f"{path} must contain labels and mentions in all lines or in none; they are missing in "
+            f"{len(without)} of {len(scenes)} lines. Each image must be in only one line; got "
+            f"{len({scene.image for scene in scenes})} images in {len(scenes)} lines. Generate the "
+            "scenes again."
         )
     mentions = [words for scene in scenes for words in scene.mentions]
     column_of: dict[str, int] = {}

@@ -42,8 +42,8 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
         DataError: In every case.
     """
     raise DataError(
-        f"Pairs need captions with images; {path} has captions without images. Give CSV with the "
-        "header image,caption, COCO captions, JSON lines or Flickr tokens."
+        f"Pairs must have an image for each caption; {path} contains captions without images. Give "
+        "COCO captions, JSON lines, Flickr tokens, or CSV with the header image,caption."
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from surelabel.counts import format_count
 from surelabel.data.coco_json import coco_values_by_id, read_coco_json
 from surelabel.data.labels.resolution.image_resolution import resolve_labelled_images
 from surelabel.errors import DataError
@@ -51,7 +52,11 @@ def read(
         ) from error
     columns = list(categories.values())
     if len(set(columns)) < len(columns):
-        raise DataError(f"{path} must have unique category names. Rename the repeated names.")
+        repeated = next(name for number, name in enumerate(columns) if name in columns[:number])
+        raise DataError(
+            f"The category names in {path} must be unique; {quote_of_file(repeated)} is repeated. "
+            "Rename the repeated categories."
+        )
     targets = np.zeros((len(images), len(columns)))
     targets[indices[:, 0], indices[:, 1]] = 1.0
     return resolve_labelled_images(
@@ -68,9 +73,10 @@ def _coco_annotation_indices(
     unknown = [(i, c) for i, c in pairs if i not in row or c not in column]
     if unknown:
         raise DataError(
-            f"Annotations of {path} must refer to images and categories of the file; "
-            f"{len(unknown)} do not. The first has image {quote_of_file(unknown[0][0])} and "
-            f"category {quote_of_file(unknown[0][1])}. Remove these annotations."
+            f"Annotations in {path} must refer to images and categories of the file; got unknown "
+            f"ids in {format_count(len(unknown), 'annotation')}, such as image_id "
+            f"{quote_of_file(unknown[0][0])} with category_id {quote_of_file(unknown[0][1])}. "
+            "Remove these annotations."
         )
     indices = np.array([(row[i], column[c]) for i, c in pairs], dtype=np.int64)
     return indices.reshape(-1, 2)

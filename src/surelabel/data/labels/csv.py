@@ -132,14 +132,13 @@ def write_label_entries(labelled: LabelledImages, path: str | Path) -> None:
     is_list = len(labelled.names) == 1 and labelled.names[0].casefold() in LIST_COLUMNS
     if "path" in labelled.names or is_list:
         raise InputError(
-            f"A CSV file cannot have the label columns {list(labelled.names)}: path is the column "
-            "of image paths, and a single column such as labels contains labels. Write JSON lines "
-            "(.jsonl) instead."
+            "The labels of a CSV file must differ from the reserved column names, such as path or "
+            f"labels; got {list(labelled.names)}. Write JSON lines (.jsonl) instead."
         )
     if reserved := [name for name in SELECTION_COLUMNS if name in labelled.names]:
         raise InputError(
-            f"A label of a CSV file must not be named {reserved[0]}, because this column states "
-            "how a row was chosen. Rename the label, or write JSON lines (.jsonl)."
+            f"A label in a CSV file must not be {reserved[0]!r}, because this column name is "
+            "reserved for the selection of rows. Rename the label, or write JSON lines (.jsonl)."
         )
     if invalid := next((name for name in labelled.names if has_control_character(name)), None):
         raise InputError(
@@ -193,7 +192,7 @@ def read_csv_table(path: Path, options: TableOptions, *, limit: float = 1.0) -> 
     images = table[texts[0]].to_pylist()
     if "" in images:
         raise _find_invalid_csv_line(path, delimiter, len(header), columns.image) or DataError(
-            f"{path}: every row must have an image path; got an empty cell. Add the path."
+            f"{path}: every row must contain an image path; got an empty cell. Add the path."
         )
     return LabelTable(
         path,
@@ -282,7 +281,7 @@ def _find_invalid_csv_line(
                 )
             if row and not row[image]:
                 return DataError(
-                    f"{path}, line {line}: expected a path; got an empty cell. Add a path."
+                    f"{path}, line {line}: expected an image path; got an empty cell. Add the path."
                 )
     return None
 

@@ -72,16 +72,16 @@ def read(
     files = [folder / name for name in METADATA_FILES if (folder / name).exists()]
     if len(files) > 1:
         raise DataError(
-            f"{path} must have one metadata file; got {' and '.join(f.name for f in files)}. "
-            "Remove all metadata files except one."
+            f"{path} must contain only one metadata file; got "
+            f"{' and '.join(f.name for f in files)}. Remove all metadata files except one."
         )
     if not files:
         given = TableOptions(image_column, ignore, separator, minus_one, zero).given
         if given or images_root is not None:
             names_of_options = ", ".join([*given, *(["images_root"] if images_root else [])])
             raise InputError(
-                f"{names_of_options} can be given for a folder with a metadata file only; got "
-                f"{path} without one. Leave out this option."
+                f"{names_of_options} can be given only for a folder with a metadata file; got "
+                f"{path} without a metadata file. Remove {names_of_options}."
             )
         return _read_class_folders(folder, names)
     if files[0].suffix == ".jsonl":
@@ -104,8 +104,9 @@ def _read_class_folders(folder: Path, names: Sequence[str] | None) -> LabelledIm
     images = [os.path.relpath(image, folder) for image in find_images([folder])]
     if outside := [image for image in images if not os.path.dirname(image)]:
         raise DataError(
-            f"{folder} must have one folder per class, or metadata.csv with the column "
-            f"{FILE_COLUMN}; got {outside[0]!r} outside of a class folder. Move it to its class."
+            f"{folder} must contain one folder per class, or metadata.csv with the column "
+            f"{FILE_COLUMN}; got {outside[0]!r} outside a class folder. Move this image to the "
+            "folder of its class."
         )
     parts = {image.split(os.sep)[0] for image in images}
     if parts <= _SPLITS:
@@ -135,4 +136,6 @@ def _read_json_table(file: Path) -> pa.Table:
         return pajson.read_json(str(file))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).strip().splitlines()[0][:200].rstrip(".")
-        raise DataError(f"{file} must be JSON lines; got: {reason}. Correct the file.") from error
+        raise DataError(
+            f"{file} must be a JSON lines file; got: {reason}. Correct the file."
+        ) from error

@@ -87,8 +87,9 @@ def _table_with_image_paths(
     image = options.image_column
     if image is None and len(columns) > 1:
         raise DataError(
-            f"{path} must have one image column; got {', '.join(map(repr, columns))}. Add "
-            f"--image-column {columns[0]} (in Python image_column={columns[0]!r})."
+            f"{path} must contain only one image column; got {', '.join(map(repr, columns))}. "
+            f"Select the column, for example with --image-column {columns[0]} (in Python "
+            f"image_column={columns[0]!r})."
         )
     if image is None and columns:
         image = columns[0]
@@ -110,7 +111,9 @@ def _read_columns(file: pq.ParquetFile, names: Sequence[str]) -> pa.Table:
         return file.read(columns=list(names), use_threads=False).select(list(names))
     except (pa.ArrowException, OSError, KeyError) as error:
         reason = str(error).strip().splitlines()[0][:200].rstrip(".")
-        raise DataError(f"The Parquet table cannot be read: {reason}. Copy it again.") from error
+        raise DataError(
+            f"The Parquet table cannot be read: {reason}. Copy the file again."
+        ) from error
 
 
 def _name_classes_of_table(table: pa.Table, schema: pa.Schema, names: Sequence[str]) -> pa.Table:

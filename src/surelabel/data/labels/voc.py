@@ -43,7 +43,10 @@ def read(
         folder = folder / "Annotations"
     files = sorted(folder.glob("*.xml"))
     if not files:
-        raise DataError(f"{path} must be a folder of VOC annotations (*.xml); got no XML file.")
+        raise DataError(
+            f"{path} must be a folder of VOC annotations (*.xml); got no XML file. Give the folder "
+            "of the XML files, or a label file."
+        )
     entries = [_read_voc_annotation(file) for file in files]
     columns = resolve_label_columns(
         folder, {label for _, objects in entries for label in objects}, names
@@ -77,14 +80,15 @@ def _read_voc_annotation(file: Path) -> tuple[str, dict[str, bool]]:
         label = (element.findtext("name") or "").strip()
         if not label:
             raise DataError(
-                f"{file}: every object must have a name; got an object without a name. Add a name."
+                f"{file}: every object must have a name; got an object without a name. Add the "
+                "element <name>."
             )
         is_certain = (element.findtext("difficult") or "0").strip() != "1"
         objects[label] = objects.get(label, False) or is_certain
     if root.tag != "annotation" or not image:
         raise DataError(
-            f"{file} must be a VOC annotation with a filename: the element <annotation> with the "
-            f"element <filename>; got <{root.tag}>."
+            f"{file} must contain the root element <annotation> with a <filename>; got the root "
+            f"element <{root.tag}> {'with' if image else 'without'} a <filename>. Correct the file."
         )
     return image, objects
 
@@ -95,11 +99,13 @@ def _parse_voc_xml(file: Path) -> ElementTree.Element:
         text = read_text(file, kind="an XML file in UTF-8")
         if "<!DOCTYPE" in text or "<!ENTITY" in text:
             raise DataError(
-                f"{file} must not declare a document type or an entity, which is unsafe. "
-                "Remove the declaration."
+                f"{file} must not declare a document type or an entity, because such declarations "
+                "are unsafe. Remove the declaration."
             )
         return ElementTree.fromstring(text)
     except (ElementTree.ParseError, RecursionError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{file} must be an XML file in UTF-8; got: {error}.") from error
+        raise DataError(
+            f"{file} must be an XML file in UTF-8; got: {error}. Correct the file."
+        ) from error

@@ -46,14 +46,17 @@ def read(
     """
     if images_root is not None:
         raise DataError(
-            f"The images of {path} are in the archive, so images_root cannot be given; got "
-            f"{images_root}. Leave out images_root."
+            f"The images of {path} are inside tar archives, so images_root cannot be given; got "
+            f"{images_root}. Remove images_root."
         )
     source = Path(path)
     shards = [source] if source.is_file() else tar_shards_of_folder(source)
     entries = [entry for shard in shards for entry in _read_entries(str(shard))]
     if not entries:
-        raise DataError(f"{path} must have tar archives with images; got no image.")
+        raise DataError(
+            f"{path} must contain tar archives with images; got no image. Give another file or "
+            "folder."
+        )
     return resolve_image_entries(source, entries, images_root=os.curdir, names=names)
 
 
@@ -69,8 +72,9 @@ def _read_entries(shard: str) -> Iterator[ImageEntry]:
         member = f"{folder}/{name.partition('.')[0]}.json"
         if is_stored_image_missing(member):
             raise DataError(
-                f"{image}: its labels must be in the member {os.path.basename(member)}, which does "
-                "not exist. Add it, or give a CSV file whose column path has the paths of images."
+                f"{image}: the labels of this image must be in the member "
+                f"{os.path.basename(member)}; the member is missing. Add this member, or give a "
+                "CSV file with image paths in the column path."
             )
         yield _read_entry(image, member)
 
@@ -81,7 +85,9 @@ def _read_entry(image: str, member: str) -> ImageEntry:
     try:
         value = parse_json(content)
     except ValueError as error:
-        raise DataError(f"{member} must be a JSON object; got {error}. Correct it.") from error
+        raise DataError(
+            f"{member} must be a JSON object; got {error}. Correct this member."
+        ) from error
     entry = {**value, "path": image} if isinstance(value, dict) else value
     if not is_image_entry(entry) or len(content) > MAX_JSON_BYTES:
         raise DataError(

@@ -59,20 +59,23 @@ def read(
     if images_root is not None:
         raise InputError(
             "XMP sidecars are beside their images, so --images-root cannot be given; got "
-            f"{images_root}. Leave out --images-root."
+            f"{images_root}. Remove --images-root."
         )
     if missing not in (None, *TARGET_READINGS):
         raise InputError(f"missing must be one of {', '.join(TARGET_READINGS)}; got {missing!r}.")
     folder = Path(path)
     if not folder.is_dir():
-        raise DataError(f"{path} must be a folder of images with XMP sidecars; got no folder.")
+        raise DataError(
+            f"{path} must be a folder of images with XMP sidecars; got a path that is not a "
+            "folder. Check the path."
+        )
     images = find_images([folder])
     labels_of = _merge_spellings(_keywords_of_images(images))
     n_labelled = sum(map(bool, labels_of))
     if not n_labelled:
         noun = "image" if len(images) == 1 else "images"
         raise DataError(
-            f"{path} must have XMP sidecars with keywords of the user; got no keyword for "
+            f"{path} must contain XMP sidecars with keywords of the user; got no keyword for "
             f"{len(images)} {noun}. Add keywords to some images."
         )
     columns = resolve_label_columns(folder, set().union(*labels_of), names)
@@ -134,8 +137,8 @@ def _keywords_of_sidecar(path: str, image: str, sharing: Sequence[str]) -> list[
     for keyword in keywords:
         if has_control_character(keyword):
             raise DataError(
-                f"{path}: a keyword must not contain a control character (a tab, a line break …); "
-                f"got {quote_of_file(keyword)}. Correct this keyword."
+                f"{path}: a keyword must not contain a control character, such as a tab or a line "
+                f"break; got {quote_of_file(keyword)}. Correct this keyword."
             )
     return keywords
 

@@ -116,8 +116,8 @@ def label_captioned_images(
     """
     if captions.paths is None:
         raise InputError(
-            "label_captioned_images needs captions with images; got captions without paths. Read "
-            "COCO captions, or CSV with the header image,caption."
+            "label_captioned_images needs captions with image paths; got captions without paths. "
+            "Read COCO captions, or CSV with the header image,caption."
         )
     labels, trie = _label_phrases(names, word_list)
     caption_indices, columns = _mention_indices(captions, labels, trie)
@@ -176,7 +176,7 @@ def _phrases_of_label(
         words = tuple(split_words(alias))
         if not words:
             raise InputError(
-                f"A label must have letters or digits to be found in captions; got {alias!r}. "
+                f"A label must contain letters or digits to be found in captions; got {alias!r}. "
                 "Rename the label."
             )
         yield words
@@ -206,8 +206,8 @@ def _mention_indices(
     if not counts.any():
         first = ", ".join(map(repr, labels[:3])) + (", …" if len(labels) > 3 else "")
         raise InputError(
-            "At least one caption must mention a label; none of "
-            f"{format_count(len(captions), 'caption')} mentions one of {first}. Give other "
+            "At least one caption must mention a label; got "
+            f"{format_count(len(captions), 'caption')} without any of {first}. Give other "
             "captions, or aliases of the labels, such as sofa|couch."
         )
     caption_indices = np.repeat(np.arange(len(columns)), counts)

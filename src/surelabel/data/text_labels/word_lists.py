@@ -52,8 +52,8 @@ def read_word_list(path: str | Path | None) -> dict[tuple[str, ...], WordListEnt
     header, *lines = read_text(path).split("\n")
     if tuple(header.split("\t")) != HEADER:
         raise DataError(
-            f"{path}: the first line must be {' '.join(HEADER)}, separated by tabs; got "
-            f"{quote_of_file(header)}. Add the header."
+            f"{path}: the first line must contain the columns {', '.join(HEADER)}, separated by "
+            f"tabs; got {quote_of_file(header)}. Add the header."
         )
     entries: dict[tuple[str, ...], WordListEntry] = {}
     for number, line in enumerate(lines, start=2):
@@ -64,7 +64,7 @@ def read_word_list(path: str | Path | None) -> dict[tuple[str, ...], WordListEnt
             if words in entries:
                 raise DataError(
                     f"{path}, line {number}: a label or synonym must be in one line only; got "
-                    f"{' '.join(words)!r} again. Remove it from one of the lines."
+                    f"{' '.join(words)!r} again. Remove this spelling from one of the lines."
                 )
             entries[words] = entry
     return entries
@@ -89,7 +89,7 @@ def _word_list_spellings(place: str, text: str) -> tuple[str, ...]:
     spellings = tuple(spelling.strip() for spelling in text.split("|")) if text.strip() else ()
     if invalid := [spelling for spelling in spellings if not split_words(spelling)]:
         raise DataError(
-            f"{place}: every spelling must have letters or digits; got "
+            f"{place}: every spelling must contain letters or digits; got "
             f"{quote_of_file(invalid[0])}. Correct that line."
         )
     return spellings

@@ -40,8 +40,8 @@ def embedded_calibration(
     stored = parse_json(file.read_text(encoding="utf-8"))
     if stored["fingerprint"] != encoder.fingerprint:
         raise DataError(
-            f"{encoder.name}.calibration.json must be fitted for weights with the fingerprint "
-            f"{encoder.fingerprint}; got {stored['fingerprint']}. "
+            f"The calibration in {encoder.name}.calibration.json must have the fingerprint of the "
+            f"weights, {encoder.fingerprint}; got {stored['fingerprint']}. "
             f"Run python training/default_calibration.py {encoder.name}."
         )
     calibration: dict[str, Any] | None = stored["templates"].get(templates)
@@ -65,15 +65,15 @@ def load_saved_embedded_encoder(
     name = manifest["embedded"]
     if not isinstance(name, str) or name not in ENCODERS:
         raise DataError(
-            f"The key embedded of the manifest in {folder} must contain one of "
-            f"{', '.join(ENCODERS)}; got {manifest}. Install the version of surelabel that wrote "
+            f'The key "embedded" of the manifest in {folder} must be the name of an encoder '
+            f"({', '.join(ENCODERS)}); got {manifest}. Install the version of surelabel that wrote "
             "the manifest."
         )
     encoder = ENCODERS[name](device=device)
     size = manifest.get("size", encoder.input_side)
     if type(size) is not int or not 1 <= size <= MAX_SIDE:
         raise DataError(
-            f"The size in the manifest in {folder} must be the side of the images, 1 to {MAX_SIDE} "
+            f'The key "size" of the manifest in {folder} must be the image side, 1 to {MAX_SIDE} '
             f"pixels; got {quote_of_file(size)}. Copy the whole folder again."
         )
     return encoder.with_image_size(size)

@@ -133,7 +133,7 @@ def load_ood_detector(file: Path, fingerprint: str) -> OODDetector:
         mean, precision, limits = (stored.get_tensor(k) for k in ("mean", "precision", "limits"))
     if stored_fingerprint != fingerprint:
         raise DataError(
-            f"{file.name} must be fitted for weights with the fingerprint {fingerprint}; "
+            f"The detector in {file.name} must have the fingerprint of the weights, {fingerprint}; "
             f"got {' '.join(stored_fingerprint.split())[:60]}. "
             "Run python training/out_of_distribution.py."
         )

@@ -165,14 +165,15 @@ def check_preprocess_cfg(settings: Any, source: str) -> None:
     if not isinstance(settings, Mapping):
         raise ConfigError(
             f"{source} must contain preprocess_cfg, an object with {', '.join(REQUIRED_KEYS)}; "
-            f"got {settings!r}. The CLIP models of OpenAI use {OPENAI_CLIP_EXAMPLE}."
+            f"got {settings!r}. Add the values with which the weights were trained. The CLIP "
+            f"models of OpenAI use {OPENAI_CLIP_EXAMPLE}."
         )
     missing = [key for key in REQUIRED_KEYS if settings.get(key) is None]
     if missing:
         raise ConfigError(
             f"preprocess_cfg in {source} must contain {', '.join(REQUIRED_KEYS)}; "
-            f"{', '.join(missing)} is missing. Copy the values that the weights were trained "
-            f"with. The CLIP models of OpenAI use {OPENAI_CLIP_EXAMPLE}."
+            f"got no {', '.join(missing)}. Add the values with which the weights were "
+            f"trained. The CLIP models of OpenAI use {OPENAI_CLIP_EXAMPLE}."
         )
     for key, choices in ALLOWED_VALUES.items():
         if settings[key] not in choices:
@@ -207,5 +208,5 @@ def _is_preprocessing_rgb_triple(value: Any, *, above: float) -> bool:
 OPTIONAL_VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "fill_color": ("an integer from 0 to 255", lambda v: type(v) is int and 0 <= v <= 255),
     "mode": ("RGB", lambda v: v == "RGB"),
-    "size": (f"the side, or height and width, from 1 to {MAX_SIDE}", _is_preprocessing_size),
+    "size": (f"the side or [height, width], from 1 to {MAX_SIDE} pixels", _is_preprocessing_size),
 }

@@ -108,7 +108,7 @@ class BaseImageOnlyEncoder:
         height, width = self.preprocess_cfg["size"]
         raise ConfigError(
             f"The image size of {self.name} must be {height} by {width} pixels; got {size} by "
-            f"{size}. Set encoder.size={size}, or use the default size of the method."
+            f"{size}. Set encoder.size={size}, or remove method.image_size."
         )
 
     def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:

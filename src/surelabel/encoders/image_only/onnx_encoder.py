@@ -154,7 +154,7 @@ def load_saved_onnx_encoder(folder: Path, manifest: dict[str, Any], device: str)
     file = manifest["onnx"]
     if not isinstance(file, str) or Path(file).name != file:
         raise DataError(
-            f"The manifest in {folder} must contain the name of an ONNX file as onnx; "
+            f'The key "onnx" of the manifest in {folder} must be the name of an ONNX file; '
             f"got {file!r}. Save the encoder again."
         )
     settings = encoder_manifest_settings(onnx_encoder, manifest, folder)
@@ -191,12 +191,12 @@ def _resolve_onnx_encoder_layout(stated: str, graph: OnnxGraph) -> str:
         return certain[0]
     if not possible:
         raise DataError(
-            f"The input of {graph.file} must be RGB images with three channels, first or last; "
-            f"got the shape {graph.shape}. Export only the image encoder."
+            f"The input of {graph.file} must have three channels (RGB) in the layout "
+            f"{' or '.join(LAYOUTS)}; got the shape {graph.shape}. Export only the image encoder."
         )
     raise ConfigError(
-        f"layout must be stated and have three channels in the input shape {graph.shape} of "
-        f"{graph.file}; got {stated!r}. Set encoder.layout={' or '.join(possible)}."
+        f"layout must match the input shape {graph.shape} of {graph.file}, with three channels; "
+        f"got {stated!r}. Set encoder.layout={' or '.join(possible)}."
     )
 
 
@@ -210,8 +210,8 @@ def _resolve_onnx_encoder_image_size(
     fits_graph = all(s in (None, r) for s, r in zip(sides, resolved, strict=False))
     if len(wanted) != 2 or not is_valid or not fits_graph:
         raise ConfigError(
-            f"size must be the side or [height, width], 1 to {MAX_SIDE} pixels, as in the input "
-            f"size {sides} of {graph.file} (None: any); got {stated!r}. Set encoder.size, such as "
-            "224."
+            f"size must be the side or [height, width], 1 to {MAX_SIDE} pixels, and match the "
+            f"input size {sides} of {graph.file} (None: any size); got {stated!r}. Set "
+            "encoder.size, such as encoder.size=224."
         )
     return [int(side) for side in resolved if side is not None]

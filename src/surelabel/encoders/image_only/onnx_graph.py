@@ -85,8 +85,9 @@ class OnnxGraph:
         size = self.shape[0] or max(len(inputs), 1)
         if self.shape[0] and size * math.prod(inputs.shape[1:]) > MAX_INPUT_VALUES:
             raise DataError(
-                f"{self.file} must have a batch of at most {MAX_INPUT_VALUES} values; got {size} "
-                f"images of shape {inputs.shape[1:]}. Export the model with a smaller batch size."
+                f"The fixed batch of {self.file} must have at most {MAX_INPUT_VALUES} values; got "
+                f"{size} images of shape {inputs.shape[1:]}. Export the model with a smaller batch "
+                "size."
             )
         starts = range(0, max(len(inputs), 1), size)
         batches = [self._run_batch(inputs[start : start + size], size) for start in starts]
@@ -168,7 +169,7 @@ def _load_onnx_graph_model(onnx: Any, file: Path) -> Any:
         return onnx.load(str(file), load_external_data=False)
     except (import_module("google.protobuf.message").Error, ValueError) as error:
         raise DataError(
-            f"{file} must be an ONNX file; got: {error}. Copy the file again."
+            f"{file} must be an ONNX file; loading the file failed ({error}). Copy the file again."
         ) from error
 
 
@@ -193,8 +194,9 @@ def _onnx_graph_weight_files(onnx: Any, tensors: Sequence[Any], file: Path) -> l
         is_inside = is_relative and weights.resolve().is_relative_to(file.parent.resolve())
         if not (is_inside and weights.is_file()):
             raise DataError(
-                f"The external weights {location!r} of {file} must be a file in the folder of the "
-                "graph. Copy all files of the graph into one folder, or export a single file."
+                f"External weights of {file} must be a file in the folder of the graph; got "
+                f"{location!r}, which is missing or outside this folder. Copy all files of the "
+                "graph into one folder, or export a single file."
             )
         files.append(weights)
     return files

@@ -220,8 +220,8 @@ def load_saved_precomputed_features(
     width = manifest["features"]
     if type(width) is not int:
         raise DataError(
-            f"The manifest in {folder} must contain an integer width as features; got {width!r}. "
-            "Save the encoder again."
+            f'The key "features" of the manifest in {folder} must be an integer, the width of the '
+            f"vectors; got {width!r}. Save the encoder again."
         )
     precomputed_features_of_width(str(width), device)  # raises if the width is out of range
     if "normalize" not in manifest:
@@ -235,7 +235,7 @@ def load_saved_precomputed_features(
         )
     except (ConfigError, KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"{folder} must contain the normalization of vectors of width {width}; got "
+            f"{folder} must contain a valid normalization for vectors of width {width}; got "
             f"{manifest} ({error}). {SAVE_AGAIN}"
         ) from error
 
@@ -276,7 +276,9 @@ def read_saved_normalization(
         np.isfinite(mean).all() and np.isfinite(deviation).all() and (deviation >= 0).all()
     )
     if not is_valid:
-        raise ValueError(f"statistics of {part} of the shapes {mean.shape} and {deviation.shape}")
+        raise ValueError(
+            f"invalid statistics of {part}, with the shapes {mean.shape} and {deviation.shape}"
+        )
     return VectorNormalization(kind, mean, deviation, n_vectors)
 
 

@@ -91,7 +91,7 @@ class PrecomputedScores(PrecomputedFeatures):
             if source.features.shape[1] != self.width:
                 raise ConfigError(
                     f"{self.name} needs scores of {self._description}; got vectors of width "
-                    f"{source.features.shape[1]}. Give the scores of these labels."
+                    f"{source.features.shape[1]}. Give the scores of these columns."
                 )
             shape = (len(source), self.views, len(self.columns))
             return LabelledScores(
@@ -100,8 +100,8 @@ class PrecomputedScores(PrecomputedFeatures):
         if (source.kind, source.views) != (self.kind, self.views):
             raise ConfigError(
                 f"{self.name} needs {self.kind} of {format_count(self.views, 'view')} of each "
-                f"image; got {source.kind} of {format_count(source.views, 'view')}. Give scores of "
-                "the program that computed the scores of the calibration."
+                f"image; got {source.kind} of {format_count(source.views, 'view')}. Compute the "
+                "scores with the program that was used for the calibration."
             )
         self._check_columns(source.columns)
         number_of = {column: number for number, column in enumerate(source.columns)}
@@ -179,7 +179,9 @@ class PrecomputedScores(PrecomputedFeatures):
     @property
     def _description(self) -> str:
         views = f" and {self.views} views" if self.views > 1 else ""
-        return f"{len(self.columns)} columns{views} ({list_labels(self.columns[:5])} …)"
+        ellipsis = " …" if len(self.columns) > 5 else ""
+        columns = f"{format_count(len(self.columns), 'column')}{views}"
+        return f"{columns} ({list_labels(self.columns[:5])}{ellipsis})"
 
     def _check_columns(self, columns: Sequence[str]) -> None:
         """Check that the columns are equal to the columns of the calibration, in any order.
@@ -235,13 +237,13 @@ def precomputed_scores_of_kind(
     is_list = isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
     if not is_list or not columns or len(set(columns)) < len(columns):
         raise ConfigError(
-            f"encoder.columns must be the labels of the columns of the scores, each once; got "
-            f"{columns!r}. Give a list of at least one label."
+            f"encoder.columns must be a list of at least one label, without duplicates; got "
+            f"{columns!r}. Give the label of each column of the scores."
         )
     if type(views) is not int or not 1 <= views * len(columns) <= MAX_WIDTH:
         raise ConfigError(
-            f"encoder.views must be an integer of at least 1; got {views!r}. Give the number of "
-            "views of each image."
+            f"encoder.views must be a whole number of at least 1, with at most {MAX_WIDTH:,} "
+            f"scores per image; got {views!r}. Give the number of views of each image."
         )
     return PrecomputedScores(kind, list(columns), views=views)
 
@@ -270,7 +272,7 @@ def load_saved_precomputed_scores(
         images = read_saved_normalization(folder, manifest, "images", encoder.width)
     except (ConfigError, InputError, KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"{folder} must contain the description of scores; got {str(manifest)[:300]} "
+            f"{folder} must contain a valid description of scores; got {str(manifest)[:300]} "
             f"({error}). {SAVE_AGAIN}"
         ) from error
     return PrecomputedScores(

@@ -120,8 +120,8 @@ def timm_network_hub_weights_file(architecture: str, name: str) -> Path:
     cfg = timm_network_pretrained_cfg(architecture)
     file = cfg.hf_hub_filename or WEIGHTS_FILE
     remedy = (
-        "Copy a downloaded file and set encoder.weights=FILE, or set encoder.pretrained=false "
-        "to start with random weights."
+        "Set encoder.weights=FILE to a downloaded file, or set encoder.pretrained=false to start "
+        "with random weights."
     )
     if not cfg.hf_hub_id or Path(file).suffix != ".safetensors":
         raise DataError(
@@ -148,8 +148,8 @@ def read_timm_network_weights(weights: Path, name: str) -> dict[str, Tensor]:
     """
     if weights.suffix != ".safetensors":
         raise DataError(
-            f"Weights of {name} must be a .safetensors file; got {weights}. Convert the file, "
-            "because loading a pickle can run malicious code."
+            f"Weights of {name} must be a .safetensors file; got {weights}. Convert the file to "
+            "safetensors, because loading a pickle can run malicious code."
         )
     state: dict[str, Tensor] = read_safetensors(weights, "pt")
     if not state:  # timm would load other weights

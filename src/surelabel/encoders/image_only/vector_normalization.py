@@ -156,8 +156,8 @@ def _scale_to_unit_length(vectors: npt.NDArray[np.floating]) -> Tensor:
     zero_rows = np.flatnonzero(~vectors.any(axis=1))
     if zero_rows.size:
         raise InputError(
-            f"features must not have rows of zeros; got {zero_rows.size} such rows, the first is "
-            f"row {zero_rows[0]}. Remove these rows, or fit with encoder.normalize=standardize "
+            f"features must not contain rows of zeros; got {zero_rows.size} such rows (first: row "
+            f"{zero_rows[0]}). Remove these rows, or fit with encoder.normalize=standardize "
             "(features:WIDTH only)."
         )
     unit_vectors = mapped_zeros(vectors.shape, np.float32)

@@ -33,6 +33,6 @@ def load_finetuned_weights(network: nn.Module, finetuned: nn.Module, name: str) 
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError(
-            f"network must be a trained copy of trainable_network() of {name}; got a network of "
-            f"another architecture ({reason})."
+            f"network must have the architecture of {name}; got another architecture ({reason}). "
+            "Train a copy of trainable_network() of the encoder."
         ) from error

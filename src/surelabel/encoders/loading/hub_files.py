@@ -78,7 +78,7 @@ def cached_or_downloaded_hub_file(
     if reason is None:
         raise DataError(f"{expected}, which {repository} does not contain. {remedy}")
     raise DataError(
-        f"{expected} of {repository} from {constants.ENDPOINT}, which cannot be downloaded "
+        f"{expected} of {repository}, which cannot be downloaded from {constants.ENDPOINT} "
         f"({reason.rstrip('.')}). {remedy}"
     )
 
@@ -128,8 +128,8 @@ def cached_or_downloaded_hub_tokenizer(
     except HUB_ERRORS as error:
         reason = _first_line_of_hub_error(error)
     raise DataError(
-        f"{encoder_name} needs the tokenizer of {repository} from {constants.ENDPOINT}, which "
-        f"cannot be downloaded ({str(reason).rstrip('.')}). {remedy}"
+        f"{encoder_name} needs the tokenizer of {repository}, which cannot be downloaded from "
+        f"{constants.ENDPOINT} ({str(reason).rstrip('.')}). {remedy}"
     )
 
 

@@ -83,8 +83,8 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
     loader = PREFIX_LOADERS.get(prefix) if colon else None
     if options and not (loader and table_entry_settings(loader)):
         raise ConfigError(
-            f"{name} has no settings; got the settings {options}. Remove the settings, which only "
-            "onnx:FILE, timm:NAME, features:WIDTH and scores:KIND have."
+            f"{name} accepts no settings; got {options}. Remove the settings; only onnx:FILE, "
+            "timm:NAME, features:WIDTH and scores:KIND accept settings."
         )
     if loader:
         encoder: Encoder = configure_table_entry({name: loader}, name, **options)(source, device)
@@ -107,7 +107,7 @@ def check_encoder_loading_device(device: str) -> None:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
-            "device must be available to torch on this machine, such as cpu, cuda or mps; "
+            "device must be a device that torch can use on this machine, such as cpu or cuda; "
             f"got {device!r}: {reason}"
         ) from error
 
@@ -131,10 +131,9 @@ def _load_encoder_by_folder_name(path: str, device: str) -> Encoder:
     stored_fingerprint = " ".join(str(manifest.get("fingerprint")).split())[:60]
     if encoder.fingerprint != stored_fingerprint:
         raise DataError(
-            f"{file} must contain the fingerprint {encoder.fingerprint} of the weights that this "
-            f"version of surelabel loads for {encoder.name}; got the fingerprint "
-            f"{stored_fingerprint}. Copy the whole folder again, install the version that wrote "
-            "the folder, or save the encoder again."
+            f"The fingerprint in {file} must be {encoder.fingerprint}, as computed for the loaded "
+            f"weights of {encoder.name}; got {stored_fingerprint}. Copy the whole folder again, "
+            "install the version of surelabel that wrote the folder, or save the encoder again."
         )
     return encoder
 
@@ -153,7 +152,7 @@ def _unknown_model_name_message(name: str) -> str:
         similar_tags = get_close_matches(tag.lower(), tags, n=1)
         hint = f" Did you mean {nearest[0]}/{similar_tags[0]}?" if similar_tags else hint
     return (
-        f"{architecture!r} is not an encoder.{hint} Use {', '.join(ENCODERS)}, "
+        f"{architecture!r} is not the name of an encoder.{hint} Use {', '.join(ENCODERS)}, "
         "ARCHITECTURE/PRETRAINED of open_clip (such as ViT-B-16/openai), hf-hub:OWNER/NAME, "
         "local-dir:FOLDER, transformers:FOLDER, timm:NAME, onnx:FILE, features:WIDTH or "
         "scores:KIND."

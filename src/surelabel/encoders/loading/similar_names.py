@@ -41,17 +41,17 @@ def open_clip_name_hint(repository: str) -> str:
 
     Example:
         >>> open_clip_name_hint("google/siglip2-base-patch16-224")
-        'The same weights are ViT-B-16-SigLIP2/webli or hf-hub:timm/ViT-B-16-SigLIP2. '
+        'The same weights are available as ViT-B-16-SigLIP2/webli or hf-hub:timm/ViT-B-16-SigLIP2. '
         >>> open_clip_name_hint("owner/model")
         ''
     """
     names = {**_pretrained_names_by_repository(), **ORIGINALS}
     name = names.get(repository, "")
     if re.fullmatch(r"google/tipsv2-\w+", repository):
-        return f"TIPSv2 models are loaded by transformers:{repository}. "
+        return f"Load TIPSv2 models with transformers:{repository}. "
     if match := SIGLIP.fullmatch(repository):
         if match["side"] == "naflex":
-            return f"NaFlex models are loaded by transformers:{repository}. "
+            return f"Load NaFlex models with transformers:{repository}. "
         name = f"{_siglip_architecture(match)}/webli"
     elif match := OPENAI.fullmatch(repository):
         size = {"base": "B", "large": "L"}[match["size"]]
@@ -60,7 +60,7 @@ def open_clip_name_hint(repository: str) -> str:
     cfg = get_pretrained_cfg(architecture, tag)
     if cfg:
         hub = cfg["hf_hub"].rpartition("/")[0]
-        return f"The same weights are {name} or hf-hub:{hub}. "
+        return f"The same weights are available as {name} or hf-hub:{hub}. "
     similar = [
         known for known in open_clip.list_models() if name and known.startswith(architecture)
     ]

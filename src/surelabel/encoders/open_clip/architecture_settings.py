@@ -122,7 +122,7 @@ VISION_SETTINGS: SettingTable = {
     "timm_drop": _number(0, 1),
     "timm_drop_path": _optional(_number(0, 1)),
     "timm_model_name": _optional(
-        _name(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?", "the name of an architecture in timm")
+        _name(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?", "the name of a timm architecture")
     ),
     "timm_model_pretrained": FLAG,
     "timm_pool": _choice("", "avg", "avgmax", "max", "token", "map", "abs_attn", "rot_attn"),
@@ -150,9 +150,7 @@ TEXT_SETTINGS: SettingTable = {
     "proj_type": _choice("linear", "none"),
     "tokenizer_kwargs": {
         "clean": _choice("canonicalize", "lower", "whitespace"),
-        "language": _optional(
-            _name(r"[A-Za-z_]{2,16}", "the code of a language, such as eng_Latn")
-        ),
+        "language": _optional(_name(r"[A-Za-z_]{2,16}", "a language code, such as eng_Latn")),
         "strip_sep_token": FLAG,
     },
     "tokenizer_mode": _optional(_choice("", "clips")),

@@ -59,8 +59,8 @@ def complete_open_clip_preprocess_config(settings: Any, source: str) -> dict[str
     if missing and given.get("mean") is not None and given.get("std") is not None:
         settings = given = {**given, **{key: OPEN_CLIP_DEFAULTS[key] for key in missing}}
         warnings.warn(
-            f"preprocess_cfg in {source} contains no {' and no '.join(missing)}; the default of "
-            f"open_clip is used: {', '.join(OPEN_CLIP_DEFAULTS[key] for key in missing)}.",
+            f"preprocess_cfg in {source} contains no {' and no '.join(missing)}. The defaults of "
+            f"open_clip are used: {', '.join(OPEN_CLIP_DEFAULTS[key] for key in missing)}.",
             stacklevel=2,
         )
     check_preprocess_cfg(settings, source)

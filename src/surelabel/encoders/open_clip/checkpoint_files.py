@@ -107,8 +107,8 @@ def checkpoint_folder_tokenizer(folder: Path, text_cfg: Mapping[str, Any]) -> Pa
     cached = cached_hub_file(repository, VOCABULARY_FILES)
     if cached is None:
         raise DataError(
-            f"{folder} must contain the tokenizer of {repository}, which is missing. Copy these "
-            f"files of {repository} on the hub into the folder: {TOKENIZER_FILE_LIST}."
+            f"{folder} must contain the tokenizer of {repository}; the tokenizer is missing. "
+            f"Copy these files of {repository} from the hub to the folder: {TOKENIZER_FILE_LIST}."
         )
     return cached.parent
 

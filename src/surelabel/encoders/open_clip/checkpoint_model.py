@@ -84,10 +84,10 @@ def _open_clip_weights_error(name: str, weights: Path, error: Exception) -> Data
         unsupported = re.search(r"(?:GLOBAL|class) ([\w.]+)", str(error))
         objects = f" ({unsupported.group(1)})" if unsupported else ""
         return DataError(
-            f"{weights} must contain only tensors; it contains other objects{objects}, which are "
-            "not loaded, because loading them can run the code of the file. If you trust its "
-            f"source, convert the file once: {_safetensors_conversion_command(weights)} Then load "
-            "the new file, which local-dir:FOLDER prefers, or give ARCHITECTURE/FILE.safetensors."
+            f"{weights} must contain only tensors; got other objects{objects}. Such objects are "
+            "not loaded, because they can run malicious code. If you trust the source of the file, "
+            f"convert the file once: {_safetensors_conversion_command(weights)} Then load the new "
+            "file as ARCHITECTURE/FILE.safetensors, or with local-dir:FOLDER."
         )
     return DataError(
         f"{name} must contain all weights of its architecture; loading {weights.name} failed "

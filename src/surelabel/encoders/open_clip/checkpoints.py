@@ -170,7 +170,8 @@ def _load_open_clip_checkpoint_file(
         )
     if not weights.is_file():
         raise DataError(
-            f"{name} must contain the path of a weights file; {weights} does not exist."
+            f"{name} must contain the path of a weights file; {weights} does not exist. Check the "
+            "path."
         )
     model_cfg = open_clip.get_model_config(architecture)
     check_hugging_face_package(name, model_cfg["text_cfg"])
@@ -286,5 +287,5 @@ def _open_clip_checkpoint_tokenizer(name: str, text_cfg: Mapping[str, Any], fold
         reason = " ".join(str(error).split())[:300]
         raise DataError(
             f"The tokenizer of {name} in {folder} cannot be loaded ({type(error).__name__}: "
-            f"{reason}). Copy the files of {text_cfg.get('hf_tokenizer_name')} on the hub again."
+            f"{reason}). Copy the files of {text_cfg.get('hf_tokenizer_name')} from the hub again."
         ) from error

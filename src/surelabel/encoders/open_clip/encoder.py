@@ -345,8 +345,8 @@ class OpenClipEncoder:
         """Return the out-of-distribution score of a set of images.
 
         A set with a score above 1 is out of distribution. For embedded encoders, about 1 % of the
-        sets of images from the training domain have a score above 1. Nearly all sets of 16 or more
-        photographs also have a score above 1.
+        sets of images from the training domain have a score above 1. Photographs are outside this
+        domain: nearly all sets of 16 photographs have a score above 1.
 
         Args:
             pooled: Unit vectors of the ``n`` images of the set, ``(n, d)``.

@@ -118,12 +118,12 @@ def hugging_face_text_config_folder(file: Path) -> Iterator[str]:
     if settings.get("model_type") not in [*arch_dict]:
         raise ConfigError(
             f"model_type in {file} must be one of {', '.join(arch_dict)}; got "
-            f"{quote_of_file(settings.get('model_type'))}. Use another text tower."
+            f"{quote_of_file(settings.get('model_type'))}. Use a model with another text tower."
         )
     for key, value in settings.items():
         if not _is_accepted_text_config_value(key, value):
             raise ConfigError(
-                f"{key} in {file} must be a word or a number up to "
+                f"{key} in {file} must be a word, or a number from -1 to "
                 f"{_largest_text_config_number(key)}; got {quote_of_file(value)}. Copy the file "
                 "again."
             )
@@ -152,8 +152,8 @@ def local_text_config(name: str, folder: Path, text_cfg: Mapping[str, Any]) -> P
     cached = cached_hub_file(repository, [HUB_TEXT_CONFIG_FILE])
     if cached is None:
         raise DataError(
-            f"{name} must contain {TEXT_CONFIG_FILE} for its text tower. Copy the file "
-            f"{HUB_TEXT_CONFIG_FILE} of {repository} on the hub to {file}."
+            f"{name} must contain {TEXT_CONFIG_FILE}, the configuration of the text tower; the "
+            f"file is missing. Copy {HUB_TEXT_CONFIG_FILE} of {repository} from the hub to {file}."
         )
     return cached
 
@@ -171,8 +171,8 @@ def check_hugging_face_package(name: str, text_cfg: Mapping[str, Any]) -> None:
     is_needed = text_cfg.get("hf_model_name") or text_cfg.get("hf_tokenizer_name")
     if is_needed and importlib.util.find_spec("transformers") is None:
         raise MissingPart(
-            f"The text tower of {name} needs the package transformers, which is not installed. "
-            "Run pip install 'surelabel[texts]'."
+            f"{name} needs the package transformers, which is not installed. Run pip install "
+            "'surelabel[texts]'."
         )
 
 
@@ -191,8 +191,8 @@ def check_sentencepiece_package(name: str, folder: Path) -> None:
     is_needed = files and not (folder / "tokenizer.json").exists()
     if is_needed and importlib.util.find_spec("sentencepiece") is None:
         raise MissingPart(
-            f"The tokenizer of {name} is the SentencePiece model {files[0]}, which needs the "
-            "package sentencepiece. It is not installed. Run pip install sentencepiece."
+            f"The tokenizer {files[0]} of {name} needs the package sentencepiece, which is not "
+            "installed. Run pip install sentencepiece."
         )
 
 
@@ -222,7 +222,7 @@ def check_hugging_face_tokenizer_folder(folder: Path) -> None:
         for key, value in settings.items():
             if value and key not in TOKENIZER_CONFIG_KEYS and not key.endswith("_token"):
                 raise ConfigError(
-                    f"{file} must not contain {quote_of_file(key)}: the key is unknown, or can "
-                    "name code or files outside the folder. Remove the key, or convert the "
+                    f"{file} must not contain {quote_of_file(key)}; this key is unknown, or can "
+                    "refer to code or files outside the folder. Remove the key, or convert the "
                     "tokenizer to tokenizer.json."
                 )

@@ -55,9 +55,9 @@ def check_prompt_templates(templates: tuple[str, ...]) -> tuple[str, ...]:
     for template in templates:
         if template.count("{}") != 1:
             raise ConfigError(
-                "A template must contain {} exactly once, at the place of the label, such as "
-                f"'a photo of a {{}}.'; got {template!r}, in which {{}} occurs "
-                f"{template.count('{}')} times."
+                "A template must contain {} exactly once, at the position of the label; got "
+                f"{template!r}, which contains {{}} {template.count('{}')} times. Example: 'a "
+                "photo of a {}.'"
             )
     return templates
 
@@ -65,8 +65,8 @@ def check_prompt_templates(templates: tuple[str, ...]) -> tuple[str, ...]:
 def _read_prompt_templates(path: Path) -> tuple[str, ...]:
     if not path.is_file():
         raise ConfigError(
-            f"templates must be one of {', '.join(TEMPLATES)}, a sentence with one {{}}, or a "
-            f"text file with one template per line; got {str(path)!r}."
+            f"templates must be the name of a set ({', '.join(TEMPLATES)}), a sentence with one "
+            f"{{}}, or a text file with one template per line; got {str(path)!r}."
         )
     lines = read_text(path).splitlines()
     templates = tuple(line.strip() for line in lines if line.strip())

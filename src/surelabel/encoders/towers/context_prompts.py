@@ -57,8 +57,8 @@ class ContextPromptTextEncoder:
     def __init__(self, model: Any, tokenizer: Any, names: Sequence[str], *, length: int):
         if not isinstance(length, int) or length < 1:
             raise ConfigError(
-                "context_length, the number of context vectors, must be an integer, 1 or more; got "
-                f"{length!r}."
+                "context_length, the number of context vectors, must be a whole number of at least "
+                f"1; got {length!r}."
             )
         self._tower = tower = text_tower(model)
         self._model, self._tokenizer, self.length = model, tokenizer, length
@@ -159,10 +159,9 @@ class ContextPromptTextEncoder:
             or_more = "" if room else " or more"
             context = f"Use a context of at most {room} vectors, or a" if room else "Use a"
             raise ConfigError(
-                f"A context and a label must together have at most {limit} tokens, the context "
-                f"length of the text tower; got a context of {self.length} and "
-                f"{lengths[longest]}{or_more} tokens of {sentences[longest]!r}. {context} shorter "
-                "label."
+                f"The context and a label must have at most {limit} tokens together; got "
+                f"{self.length} context vectors and {lengths[longest]}{or_more} tokens of "
+                f"{sentences[longest]!r}. {context} shorter label."
             )
 
     def _encode_sentences(self, rows: Tensor, contexts: Tensor, index: Tensor) -> Tensor:

@@ -143,7 +143,9 @@ class DeepPromptTextEncoder:
 
 def _check_deep_prompt_depth(depth: int, layers: Sequence[nn.Module]) -> int:
     if not isinstance(depth, int) or depth < 1:
-        raise ConfigError(f"depth must be a number of layers, 1 or more; got {depth!r}.")
+        raise ConfigError(
+            f"depth, the number of layers with prompts, must be 1 or more; got {depth!r}."
+        )
     return min(depth, len(layers))
 
 

@@ -130,8 +130,8 @@ def ladder_vit_tower(visual: Any) -> VitTower:
     tower = vit_tower(visual)
     if tower is None or tower.n_prefix > 1:
         raise ConfigError(
-            "Running single blocks needs a ViT with standard attention blocks and at most one "
-            f"class token; got {type(visual).__name__}. Use tiny-vit or ViT-B-16/openai."
+            "Methods that run single blocks need a ViT with standard attention blocks and at most "
+            f"one class token; got {type(visual).__name__}. Use tiny-vit or ViT-B-16/openai."
         )
     return tower
 
@@ -159,8 +159,8 @@ def plain_vit_blocks(visual: Any) -> Any:
     is_plain = all(isinstance(block.attn, nn.MultiheadAttention) for block in blocks)
     if not len(blocks) or not is_plain or visual.attn_pool is not None:
         raise ConfigError(
-            "Running single blocks needs a plain ViT (standard attention blocks, no attentional "
-            f"pooling); got {type(visual).__name__}. Use tiny-vit or ViT-B-16/openai."
+            "Methods that run single blocks need a plain ViT (standard attention blocks, no "
+            f"attentional pooling); got {type(visual).__name__}. Use tiny-vit or ViT-B-16/openai."
         )
     return blocks
 

@@ -180,7 +180,7 @@ def text_tower(model: Any) -> TextTower:
     ):
         raise ConfigError(
             "Learned prompts need a text tower that is a transformer of open_clip, as in CLIP or "
-            f"SigLIP; got {type(text).__name__} of another kind. Use tiny-vit or ViT-B-16/openai."
+            f"SigLIP; got an unsupported {type(text).__name__}. Use tiny-vit or ViT-B-16/openai."
         )
     return TextTower(
         text.token_embedding,
@@ -213,8 +213,8 @@ def causal_text_tower(model: Any) -> TextTower:
     ):
         text = model if isinstance(model, CLIP) else getattr(model, "text", None)
         raise ConfigError(
-            "Deep text prompts and single text blocks need a causal text tower of standard blocks "
-            f"that pools the end token, as in CLIP; got {type(text).__name__} of another kind. "
-            "Use tiny-vit or ViT-B-16/openai."
+            "Deep text prompts and trained text blocks need a causal text tower with standard "
+            "blocks and end-token pooling, as in CLIP; got an unsupported "
+            f"{type(text).__name__}. Use tiny-vit or ViT-B-16/openai."
         )
     return tower

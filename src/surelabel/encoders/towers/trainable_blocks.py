@@ -63,8 +63,8 @@ class TrainableImageBlocks(nn.Module):
         check_last_block_count(blocks, depth, setting="trained_blocks")
         if visual.pool_type not in ("tok", "avg") or visual.proj is None:
             raise ConfigError(
-                "Trained image blocks need a ViT that projects its class token or the mean of its "
-                f"patches; got the pooling {visual.pool_type!r} of {type(visual).__name__}. Use "
+                "Trained image blocks need a ViT with class-token or average pooling and a "
+                f"projection; got the pooling {visual.pool_type!r} of {type(visual).__name__}. Use "
                 "tiny-vit or ViT-B-16/openai."
             )
         self.depth, self.first_block = depth, len(blocks) - depth

@@ -97,9 +97,9 @@ class OpenClipVit:
         self._visual: Any = visual
         if self._visual.pool_type == "none":  # also with attentional_pool "parallel" and "cascade"
             raise ConfigError(
-                "Patch vectors need a ViT that pools the class token, the mean of the patches, or "
-                "learned queries once; got a ViT that pools none of them. Use a method that needs "
-                "only the pooled vector."
+                "Patch vectors need a ViT with class-token pooling, average pooling or one "
+                "attentional pooler; got pool_type 'none'. Use a method that needs only the pooled "
+                "vector."
             )
         self.blocks: Any = self._visual.transformer.resblocks
         rows, columns = self._visual.grid_size

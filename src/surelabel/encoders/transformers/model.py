@@ -84,7 +84,8 @@ def load_transformers_tokenizer(name: str, folder: Path) -> Any:
     except ImportError as error:
         raise MissingPart(
             f"The tokenizer of {name} needs a package that is not installed "
-            f"({_first_words(error)}). Run pip install sentencepiece."
+            f"({_first_words(error)}). Install the package, for example with pip "
+            "install sentencepiece."
         ) from error
     except LOADING_ERRORS as error:
         raise DataError(

@@ -88,8 +88,8 @@ def _accepted_model_settings(section: Mapping[str, Any], words: str, file: Path)
     for key, value in settings.items():
         if not _is_accepted_model_setting(key, value):
             raise ConfigError(
-                f"{key} in {file} must be a word, a number up to {_largest_number(key)}, or a "
-                f"height and width; got {quote_of_file(value)}. Copy the file again."
+                f"{key} in {file} must be a word, a number from -1 to {_largest_number(key)}, or "
+                f"a height and width; got {quote_of_file(value)}. Copy the file again."
             )
     return settings
 

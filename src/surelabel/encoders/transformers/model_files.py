@@ -112,8 +112,8 @@ def transformers_folder_files(folder: Path) -> TransformersModelFiles:
     if missing:
         raise DataError(
             f"{folder} must contain the files of a model of transformers. Missing: "
-            f"{'; '.join(missing)}. Copy the files into the folder. Weights in pickles or in "
-            "several files are not read; save them with save_pretrained of transformers."
+            f"{'; '.join(missing)}. Copy the files into the folder. Weights in pickle files or in "
+            "several files are not supported; save the weights as one file with save_pretrained."
         )
     config, weights, processor, vocabulary = (path for path in paths.values() if path)
     model_card = _first_existing_file(folder, (MODEL_CARD_FILE,))

@@ -346,7 +346,7 @@ class TransformersEncoder(BaseImageOnlyEncoder):
 
     def _raise_no_blocks(self) -> NoReturn:
         raise ConfigError(
-            f"Running single blocks needs a tower of open_clip; {self.name} is a model of "
+            f"Methods that run single blocks need a tower of open_clip; {self.name} is a model of "
             "transformers. Use tiny-vit or ViT-B-16/openai."
         )
 

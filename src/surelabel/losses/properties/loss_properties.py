@@ -72,7 +72,7 @@ def measure_loss_properties(name: str, **settings: Any) -> LossProperties:
     """
     if name in SET_LOSSES:
         raise ConfigError(
-            f"The loss must be a loss of single labels, {', '.join(LOSSES)}; got {name!r}, which "
+            f"The loss must be a per-label loss ({', '.join(LOSSES)}); got {name!r}, which "
             f"compares labels. Fit a calibrator to the scores to obtain probabilities."
         )
     loss = configure_table_entry(LOSSES, name, **settings)

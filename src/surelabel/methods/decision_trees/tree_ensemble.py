@@ -158,8 +158,8 @@ class TreeEnsemble(nn.Module):
             assert expected is not None
             if array.dtype != expected.dtype or array.ndim != expected.ndim:
                 return (
-                    f"{name} must have {expected.ndim} axes of {expected.dtype}; got "
-                    f"{array.ndim} of {array.dtype}"
+                    f"{name} must have ndim={expected.ndim} and dtype={expected.dtype}; got "
+                    f"ndim={array.ndim} and dtype={array.dtype}"
                 )
         if not len(arrays["roots"]) and not len(arrays["feature"]):  # not fitted
             return None

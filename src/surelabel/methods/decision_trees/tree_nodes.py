@@ -158,15 +158,15 @@ def tree_node_error(nodes: TreeNodes, roots: npt.NDArray[np.int32], width: int) 
         return f"the arrays of the nodes must have equal lengths; got {sorted(lengths)}"
     is_ascending = bool((np.diff(roots) > 0).all())
     if not len(roots) or roots[0] != 0 or not is_ascending or roots[-1] >= n_nodes:
-        return f"the roots must be ascending numbers of {n_nodes} nodes, the first 0"
+        return f"the roots must be ascending node numbers below {n_nodes} that start with 0"
     inner = np.flatnonzero(~nodes.is_leaf)
     ends = np.append(roots[1:], n_nodes)
     end_of_tree = ends[np.searchsorted(roots, inner, side="right") - 1]
     for children in (nodes.left[inner], nodes.right[inner]):
         if (children <= inner).any() or (children >= end_of_tree).any():
-            return "each child must have a larger number than its parent, in the same tree"
+            return "each child must be in the tree of its parent and have a larger node number"
     if (nodes.right[nodes.is_leaf] != NO_CHILD).any():
         return "a leaf must have no child"
     if (nodes.feature < 0).any() or (nodes.feature >= width).any():
-        return f"features of the nodes must be in 0 to {width - 1}"
-    return "thresholds must be numbers" if np.isnan(nodes.threshold).any() else None
+        return f"features of the nodes must be from 0 to {width - 1}"
+    return "thresholds must not be NaN" if np.isnan(nodes.threshold).any() else None

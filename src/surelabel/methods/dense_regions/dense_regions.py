@@ -125,8 +125,8 @@ class DenseRegions(Method):
         """
         if features.patches is None or features.grid is None or features.attention is None:
             raise InputError(
-                "dense_regions needs patches, their grid and their attention; got pooled vectors. "
-                "Encode images with kind=attentive."
+                "dense_regions needs features.patches, features.grid and features.attention; at "
+                "least one is missing. Encode images with kind='attentive'."
             )
         scores = self.text_scorer(features.patches)
         return _dense_regions_score_maps(

@@ -11,7 +11,7 @@ from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.methods.multiple_instance.class_parameters import ClassParameters
-from surelabel.methods.text_scoring.score_level import initial_score_level
+from surelabel.methods.text_scoring.scale_and_bias import initial_scale_and_bias
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 
 MIN_INITIAL_SLOPE = 0.1  # a slope below this value would hardly change in training
@@ -84,9 +84,9 @@ class InstanceScorer(nn.Module):
             instances: Vectors of t instances of n training images, ``(n, t, d)``.
             targets: Targets in [0, 1], ``(n, c)``.
             known: True where the target is known, ``(n, c)``.
-            link: Link of the loss; see ``initial_score_level``.
+            link: Link of the loss; see ``initial_scale_and_bias``.
         """
-        slope, bias = initial_score_level(
+        slope, bias = initial_scale_and_bias(
             self._pooled(instances), targets, known, link, min_slope=MIN_INITIAL_SLOPE
         )
         self.log_slope.copy_(slope.log())

@@ -33,7 +33,7 @@ class PairProjection(nn.Module):
         width = image_width if width is None else width
         for name, value in (("text_width", text_width), ("width", width)):
             if not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{name} must be an integer of 1 or more; got {value!r}.")
+                raise ConfigError(f"{name} must be a whole number of at least 1; got {value!r}.")
         self.images = nn.Linear(image_width, width, bias=False)
         self.texts = nn.Linear(text_width, width, bias=False)
         for layer in (self.images, self.texts):
@@ -74,7 +74,7 @@ def encode_label_sentences(
     texts = encode_synonyms_for_text_scorer(encoder, names, prompt_templates(templates))
     if texts.shape[1] != width:
         raise ConfigError(
-            f"Labels need a text encoder of the width of the captions, {width}; {encoder.name} has "
-            f"the width {texts.shape[1]}. Remove text_width, or fit without labels."
+            f"Text vectors of labels must have the width of the caption vectors, {width}; got "
+            f"{texts.shape[1]} from {encoder.name}. Remove text_width, or fit without labels."
         )
     return texts

@@ -7,6 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
 from surelabel.methods.region_matching.region_matching import RegionMatching
@@ -107,8 +108,8 @@ class RegionShares(nn.Module):
         """Set training or evaluation mode, and warn about unconverged plans after training."""
         if self._n_unconverged and not mode:
             warnings.warn(
-                f"{self._n_unconverged} transport plans of regions and labels did not converge in "
-                "training; their last values were used. Raise method.regularization.",
+                f"{format_count(self._n_unconverged, 'transport plan')} of regions and labels did "
+                "not converge in training; the last values were used. Raise method.regularization.",
                 stacklevel=2,
             )
             self._n_unconverged = 0

@@ -132,7 +132,7 @@ class LadderLocalAdapter(nn.Module):
         if features.self_aware_sum is None or features.grid is None or layer not in layers:
             raise InputError(
                 f"recover_match needs features.grid, features.layers[{layer}] and "
-                "features.self_aware_sum; got features without them. Encode images with "
+                "features.self_aware_sum; at least one is missing. Encode images with "
                 f"kind='ladder/FIRST/{self._last_blocks.depth}', where FIRST is method.first_block."
             )
         return layers[layer]

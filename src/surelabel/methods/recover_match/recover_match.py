@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from surelabel.counts import format_count
 from surelabel.encoders import Encoder, prompt_templates
 from surelabel.errors import ConfigError
 from surelabel.links import Link
@@ -15,7 +16,7 @@ from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.recover_match.ladder import LadderLocalAdapter
 from surelabel.methods.recover_match.prompted_labels import PromptedLabels
 from surelabel.methods.region_matching.region_matching import RegionMatching
-from surelabel.methods.text_scoring.score_level import initial_score_level
+from surelabel.methods.text_scoring.scale_and_bias import initial_scale_and_bias
 from surelabel.records import Features
 from surelabel.transport import TransportPlan
 
@@ -228,7 +229,7 @@ class RecoverMatch(Method):
             features, lambda cosines: self._head_cosines(cosines).transpose(0, 1)
         )
         for head, cosines in enumerate(head_cosines.unbind(1)):
-            slope, bias = initial_score_level(cosines, targets, known, link, min_slope=MIN_SLOPE)
+            slope, bias = initial_scale_and_bias(cosines, targets, known, link, min_slope=MIN_SLOPE)
             self.log_slopes[head], self.biases[head] = slope.log(), bias
 
     def forward(self, features: Features) -> Tensor:
@@ -321,8 +322,8 @@ class RecoverMatch(Method):
         """Set training or evaluation mode, and warn about unconverged plans after training."""
         if self._n_unconverged and not mode:
             warnings.warn(
-                f"{self._n_unconverged} transport plans of regions and labels did not converge in "
-                "training; their last values were used. Raise method.regularization.",
+                f"{format_count(self._n_unconverged, 'transport plan')} of regions and labels did "
+                "not converge in training; the last values were used. Raise method.regularization.",
                 stacklevel=2,
             )
             self._n_unconverged = 0

@@ -178,8 +178,8 @@ class RegionMatching:
         n_failed = int((~plan.converged).sum())
         if n_failed:
             raise NotConverged(
-                f"Region matching must converge in {int(plan.steps.max())} steps; got no "
-                f"convergence in {n_failed} of {format_count(len(plan.converged), 'image')}. Raise "
-                f"method.regularization, which is {self.regularization:g}."
+                f"Region matching did not converge in {int(plan.steps.max())} steps for {n_failed} "
+                f"of {format_count(len(plan.converged), 'image')}. Raise method.regularization, "
+                f"which is {self.regularization:g}."
             )
         return plan

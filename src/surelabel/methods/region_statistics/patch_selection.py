@@ -33,7 +33,9 @@ def select_patches(classes: Tensor, entropy: Tensor, *, count: int) -> Tensor:
     """
     check_shapes(classes=(classes, "r"), entropy=(entropy, "r"))
     if count < 1:
-        raise ConfigError(f"count must be a number of patches per class >= 1; got {count}.")
+        raise ConfigError(
+            f"count, the number of patches per class, must be 1 or more; got {count}."
+        )
     order = entropy.argsort(stable=True)
     order = order[classes[order].argsort(stable=True)]
     _, sizes = torch.unique_consecutive(classes[order], return_counts=True)

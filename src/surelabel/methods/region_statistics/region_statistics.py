@@ -121,7 +121,7 @@ class RegionStatistics(Method):
         if len(names) < MIN_LABELS:
             raise ConfigError(
                 f"region_statistics compares labels with each other and needs {MIN_LABELS} or "
-                f"more; got {len(names)}. Add labels, or use tiles or zero_shot."
+                f"more; got {len(names)}. Add labels, or use the method tiles or zero_shot."
             )
         if not (0 <= pooling_window <= 1 and 0 <= patch_weight <= 1):
             raise ConfigError(
@@ -232,8 +232,8 @@ class RegionStatistics(Method):
         """Yield the pooled patches of a few images at a time."""
         if features.patches is None or features.grid is None:
             raise InputError(
-                "region_statistics needs patches and their grid; got pooled vectors. Encode images "
-                "with kind=self_aware."
+                "region_statistics needs features.patches and features.grid; at least one is "
+                "missing. Encode images with kind='self_aware'."
             )
         for patches in features.patches.split(IMAGES_PER_BATCH):
             yield pool_neighbouring_patches(
@@ -261,8 +261,8 @@ class RegionStatistics(Method):
         """Return the log-odds of the labels at each patch, ``(n, p, c)``."""
         if not bool(self.weight.isfinite().all()):
             raise NotFitted(
-                "region_statistics must be fitted on unlabelled images before images are scored; "
-                "call fit(images), or `surelabel fit` on a folder of images."
+                "region_statistics must be fitted on unlabelled images before images are scored. "
+                "Call fit(images), or run `surelabel fit` on a folder of images."
             )
         scores = self.patch_logit_scale * (patches @ self.weight.T + self.bias)
         return relative_log_odds_of_softmax(scores, scale=1.0, min_probability=0.0)[

@@ -59,7 +59,7 @@ class QueryDecoderTokenAdapter(nn.Module):
         down, across = grid
         if max(grid) > MAX_GRID_SIDE:
             raise InputError(
-                f"Images must have at most {MAX_GRID_SIDE} patches down and across; got {down} by "
+                f"The patch grid must have at most {MAX_GRID_SIDE} rows and columns; got {down} by "
                 f"{across}. Use a smaller method.image_size."
             )
         columns = self.column_positions[:across].expand(down, -1, -1)

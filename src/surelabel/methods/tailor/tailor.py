@@ -134,7 +134,7 @@ class Tailor(Method):
         if features.layers is None or features.grid is None:
             raise InputError(
                 "tailor needs features.grid and the last tokens in features.layers[-1]; "
-                "got features without them. Encode images with kind='trunk'."
+                "at least one is missing. Encode images with kind='trunk'."
             )
         tokens = features.layers[-1]
         for batch in tokens.split(len(tokens) if self.training else IMAGES_PER_BATCH):
@@ -144,4 +144,4 @@ class Tailor(Method):
 def _check_tailor_settings(**values: int | None) -> None:
     for name, value in values.items():
         if value is not None and (not isinstance(value, int) or value < 1):
-            raise ConfigError(f"{name} must be a whole number, 1 or more; got {value!r}.")
+            raise ConfigError(f"{name} must be a whole number of at least 1; got {value!r}.")

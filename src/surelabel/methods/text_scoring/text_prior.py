@@ -62,7 +62,9 @@ def shrink_to_text_prior(
         image_counts=(image_counts, "c"),
     )
     if not prior_strength >= 0:
-        raise ConfigError(f"prior_strength must be a number of images >= 0; got {prior_strength}.")
+        raise ConfigError(
+            f"prior_strength, a number of images, must be 0 or more; got {prior_strength}."
+        )
     centred_texts = texts - texts.mean(dim=0)
     text_deviation = _text_prior_root_mean_square(vectors @ centred_texts.T)
     learned_deviation = _text_prior_root_mean_square(

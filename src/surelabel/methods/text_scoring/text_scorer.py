@@ -91,8 +91,8 @@ class TextScorer(nn.Module):
         words = text_scorer_background_words(background)
         if words and domain == "cosine":
             raise ConfigError(
-                f"domain=cosine compares labels with no other words; got {len(words)} background "
-                "words. Remove background, or set domain=reference."
+                f"domain=cosine does not use background words; got {len(words)} background words. "
+                "Remove background, or set domain=reference."
             )
         if domain not in INDEPENDENT_SCORE_DOMAINS and len(names) < MIN_LABELS:
             raise ConfigError(
@@ -173,7 +173,9 @@ def text_scorer_background_words(background: str | Sequence[str]) -> tuple[str, 
             )
         return BACKGROUNDS[background]
     if not all(isinstance(word, str) and word.strip() for word in background):
-        raise ConfigError(f"background must not contain empty words; got {list(background)}.")
+        raise ConfigError(
+            f"background must be a list of non-empty strings; got {list(background)}."
+        )
     return tuple(dict.fromkeys(word.strip() for word in background))
 
 

@@ -62,7 +62,7 @@ class NoiseInflationCheck(nn.Module):
         if probability >= self.min_probability and log_variance <= MAX_MEAN_LOG_VARIANCE:
             return
         warnings.warn(
-            "Training indicates noise inflation: matching pairs have a mean probability of "
+            "Noise inflation was detected in training. Matching pairs have a mean probability of "
             f"{probability:.2f} (expected: {self.min_probability:g} or more) and a mean log "
             f"variance of {log_variance:.1f} (expected: {MAX_MEAN_LOG_VARIANCE:g} or less). Set "
             "method.detach_trunk=true, or decrease method.max_log_variance, method.beta or "

@@ -40,7 +40,9 @@ def check_trained_blocks(trained_blocks: int, width: int, text_width: int | None
             width of the text vectors is not that of the encoder.
     """
     if not isinstance(trained_blocks, int) or trained_blocks < 0:
-        raise ConfigError(f"trained_blocks must be an integer of 0 or more; got {trained_blocks}.")
+        raise ConfigError(
+            f"trained_blocks must be a whole number of at least 0; got {trained_blocks}."
+        )
     if trained_blocks and text_width not in (None, width):
         raise ConfigError(
             f"trained_blocks={trained_blocks} needs the text tower of the encoder, of width "

@@ -269,7 +269,7 @@ class Variational(Method):
             return F.normalize(projection(features.pooled), dim=-1)
         if features.patches is None:
             raise ConfigError(
-                "generalized_pooling needs the vectors of patches and tokens; got only those of "
+                "generalized_pooling needs vectors of patches and tokens; got only vectors of "
                 "images or sentences. Set method.generalized_pooling=false."
             )
         vectors, mask = whole_images_and_patches(features), features.patch_mask

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags, validate_targets_to_read
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, InputError
 from surelabel.shapes import check_shapes
 
@@ -31,9 +32,10 @@ def validate_ranking_metric_inputs(
     if not np.isfinite(scores).all():
         not_finite = scores[~np.isfinite(scores)]
         raise InputError(
-            f"scores must be finite; got {len(not_finite)} values that are NaN or infinite (the "
-            f"first is {not_finite[0]}). Replace these scores with 0 and set known=False for "
-            f"the same entries."
+            "scores must be finite; got "
+            f"{format_count(len(not_finite), 'NaN or infinite value')} (first value: "
+            f"{not_finite[0]}). Replace these scores with 0 and set known=False for the same "
+            "entries."
         )
     return scores, is_positive, known
 
@@ -52,7 +54,7 @@ def _validate_binary_targets(
     if np.count_nonzero(values) != np.count_nonzero(is_positive):
         raise InputError(
             f"targets of a ranking metric must be 0 or 1; got {values[~is_positive].max()}. "
-            f"Round graded targets, or use a metric of probabilities."
+            "Round graded targets, or use a probability metric such as brier."
         )
     return is_positive, known
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.metrics.arrays.input_validation import validate_metric_whole_number
 from surelabel.shapes import check_shapes
@@ -115,7 +116,8 @@ def normalize_for_neighbour_proximity(name: str, vectors: npt.ArrayLike) -> Arra
     invalid = ~(np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
     if invalid.any():
         raise InputError(
-            f"{name} must be finite and nonzero vectors; got {invalid.sum()} invalid vectors, "
-            f"the first in row {invalid.argmax()}. Remove these rows."
+            f"{name} must be finite and nonzero vectors; got "
+            f"{format_count(invalid.sum(), 'invalid vector')}, the first in row "
+            f"{invalid.argmax()}. Remove the rows with invalid vectors."
         )
     return np.asarray(array / lengths)

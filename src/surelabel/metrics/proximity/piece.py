@@ -8,6 +8,7 @@ proximity, so outliers and typical images are in different bins and their errors
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.metrics.arrays.input_validation import (
     validate_metric_whole_number,
@@ -69,8 +70,9 @@ def piece(
     check_shapes(probabilities=(p, "n c"), proximity=(proximity, "n"))
     if not np.isfinite(proximity).all():
         raise InputError(
-            f"proximity must be finite; got {(~np.isfinite(proximity)).sum()} values that are "
-            f"NaN or infinite. Remove images with such values."
+            "proximity must be finite; got "
+            f"{format_count((~np.isfinite(proximity)).sum(), 'NaN or infinite value')}. "
+            "Remove the images with these values."
         )
     bins, groups = (
         validate_metric_whole_number("bins", bins),

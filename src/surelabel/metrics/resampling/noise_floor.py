@@ -59,7 +59,7 @@ def noise_floor(
     if p.size and not (p.min() >= 0 and p.max() <= 1):
         raise InputError(
             f"noise_floor needs probabilities in [0, 1] without NaN; got values from {p.min()} to "
-            f"{p.max()}. Convert scores to probabilities with their link and the sigmoid."
+            f"{p.max()}. Apply the link and the sigmoid to the scores."
         )
     # spawned streams are independent of default_rng(seed), which the caller may have used
     streams = np.random.default_rng(seed).spawn(resamples)

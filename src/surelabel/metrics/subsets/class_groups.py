@@ -224,7 +224,7 @@ def _validate_class_group_columns(
         return indices
     if array.dtype.kind not in "iu" or indices[0] < 0 or indices[-1] >= n_classes:
         raise InputError(
-            f"columns of {name} must be whole numbers in 0 … {n_classes - 1}; got "
+            f"columns of {name} must be whole numbers from 0 to {n_classes - 1}; got "
             f"{array.tolist()}. Convert a mask to columns with numpy.flatnonzero."
         )
     return indices

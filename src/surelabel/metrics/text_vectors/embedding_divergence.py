@@ -57,8 +57,8 @@ def cosines_of_other_texts(name: str, vectors: npt.ArrayLike) -> Array:
     units = normalize_for_neighbour_proximity(name, vectors)
     if len(units) < 2:
         raise InputError(
-            f"{name} must have the vectors of two or more labels, because labels are compared "
-            f"with each other; got {len(units)}. Add labels."
+            f"{name} must contain the vectors of at least two labels, because the metric compares "
+            f"labels with each other; got {len(units)}. Add labels."
         )
     cosines: Array = units @ units.T
     np.fill_diagonal(cosines, -np.inf)

@@ -91,7 +91,7 @@ def mask_top_images_by_prevalence(
         raise ConfigError(f"share must be in (0, 1]; got {share!r}.")
     if not ((prevalence >= 0) & (prevalence <= 1)).all():
         raise InputError(
-            "prevalence must be in [0, 1], the fraction of positive images of each label; got "
+            "prevalence, the fraction of positive images of each label, must be in [0, 1]; got "
             f"values from {float(prevalence.min()):g} to {float(prevalence.max()):g}."
         )
     count = (share * sizes["n"] * prevalence.double()).round().clamp(min=1)

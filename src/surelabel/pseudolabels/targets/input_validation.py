@@ -5,6 +5,7 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, InputError
 from surelabel.shapes import check_shapes
 
@@ -17,10 +18,11 @@ def validate_pseudolabel_scores(scores: Tensor) -> Tensor:
     """
     if not scores.shape[-1]:
         raise InputError("scores must have a column for one label or more; got none.")
-    if not scores.isfinite().all():
+    n_invalid = int((~scores.isfinite()).sum())
+    if n_invalid:
         raise InputError(
-            f"scores must be finite; got {int((~scores.isfinite()).sum())} that are not. "
-            "Remove these images."
+            f"scores must be finite; got {format_count(n_invalid, 'non-finite score')}. "
+            "Remove the images with NaN or infinity."
         )
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
@@ -61,8 +63,7 @@ def check_pseudolabel_count(name: str, count: int, minimum: int = 0) -> None:
     """
     if isinstance(count, bool) or not isinstance(count, Integral) or count < minimum:
         raise ConfigError(
-            f"{name} must be a whole number, {minimum} or more, such as {max(minimum, 1)}, not a "
-            f"fraction; got {count!r}."
+            f"{name} must be a whole number of at least {minimum}, not a fraction; got {count!r}."
         )
 
 

@@ -51,7 +51,7 @@ def prediction_covariance_batch(step: TrainingStep, similarity: TextSimilarity) 
     if step.texts is None:
         raise InputError(
             "A covariance regularizer needs the text vectors of the labels, step.texts (c, d); got "
-            "None. Use a text encoder, or a regularizer without texts, such as label_pair."
+            "None. Use an encoder with a text tower, or another regularizer, such as label_pair."
         )
     step_scores = step.scores if step.logits is None else step.logits
     check_shapes(
@@ -80,9 +80,9 @@ def check_prediction_covariance_settings(epsilon: float, min_images: int) -> Non
         ConfigError: If ``epsilon`` is below 0 or infinite, or ``min_images`` is below 1.
     """
     if not 0 <= epsilon < math.inf:
-        raise ConfigError(f"epsilon must be 0 or more; got {epsilon}. Use 1e-6 by default.")
+        raise ConfigError(f"epsilon must be 0 or more; got {epsilon}. The default is 1e-6.")
     if min_images < 1:
-        raise ConfigError(f"min_images must be 1 or more; got {min_images}. Use 4 by default.")
+        raise ConfigError(f"min_images must be 1 or more; got {min_images}. The default is 4.")
 
 
 def prediction_covariance_text_similarity(texts: Tensor, similarity: TextSimilarity) -> Tensor:
@@ -99,8 +99,8 @@ def prediction_covariance_text_similarity(texts: Tensor, similarity: TextSimilar
     """
     if similarity not in ("cosine", "centered", "minmax"):
         raise ConfigError(
-            f'similarity must be "cosine", "centered" or "minmax"; got {similarity!r}. Use '
-            f'"cosine" by default.'
+            f'similarity must be "cosine", "centered" or "minmax"; got {similarity!r}. The '
+            f'default is "cosine".'
         )
     if similarity == "centered":
         texts = texts - texts.mean(dim=0)

@@ -90,8 +90,8 @@ def _check_transport_problem(cost_range: Tensor, rows: Tensor, columns: Tensor) 
     is_finite, *are_valid = torch.stack(checks).tolist()  # one synchronization of the accelerator
     if not is_finite:
         raise InputError(
-            "cost must be finite numbers; got NaN or infinity. Use a large cost to exclude a pair "
-            "of region and label."
+            "cost must contain only finite numbers; got NaN or infinity. Use a large finite cost "
+            "to exclude a pair of region and label."
         )
     for name, weights, is_valid in zip(
         ("rows", "columns"), (rows, columns), are_valid, strict=True

@@ -48,7 +48,9 @@ def test_every_format_with_images_is_recognized(tmp_path, name, text):
     (tmp_path / "a.jpg").touch()
     pairs = read_pairs(tmp_path / name)
     assert (pairs.paths, pairs.captions) == ([str(tmp_path / "a.jpg")], ["a dog"])
-    with pytest.raises(DataError, match=r"must exist; 1 do not, such as 'r/a\.jpg'"):
+    with pytest.raises(
+        DataError, match=r"must exist; 1 of \d files are missing, such as 'r/a\.jpg'"
+    ):
         read_pairs(tmp_path / name, images_root="r")
 
 
@@ -92,7 +94,7 @@ def test_the_table_has_the_six_formats():
 
 def test_a_text_file_has_no_pairs(tmp_path):
     (tmp_path / "x.txt").write_text("a dog\n")
-    with pytest.raises(DataError, match=r"x\.txt has captions without images"):
+    with pytest.raises(DataError, match=r"x\.txt contains captions without images"):
         read_pairs(tmp_path / "x.txt")
 
 
@@ -106,7 +108,7 @@ def test_labels_are_no_pairs(tmp_path):
     ("name", "data", "message"),
     [
         ("x.json", b"", "must be a COCO file in JSON"),
-        ("x.json", b"[1, 2]", "must be a COCO file: one JSON object; got type list"),
+        ("x.json", b"[1, 2]", "must be a COCO file with one JSON object; got a value of type list"),
         ("x.json", b'{"path": "a.jpg", "labels": ["dog"]}', "a COCO file with images .* 'images'"),
         ("x.txt", b"path,dog\na.jpg,1\n", "the first line must be image,caption; got 'path,dog'"),
         ("x.txt", b"PK\x03\x04\xff\xfe", "must be text in UTF-8"),
@@ -120,7 +122,7 @@ def test_another_kind_of_file_is_refused(tmp_path, name, data, message):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"lost\.json: no such file"):
+    with pytest.raises(DataError, match=r"lost\.json does not exist\. Give the path of a file"):
         read_captions(tmp_path / "lost.json")
 
 

@@ -16,7 +16,7 @@ def resolve(folder, *triples, **options):
 def test_repeated_captions_of_an_image_are_used_once_and_counted(tmp_path):
     relevance = Relevance([0, 0, 0, 1, 1], [0, 1, 2, 2, 3], [1, 1, 0.5, 1, 1])
     triples = [("a", "a dog"), ("a", " a  dog "), ("b", "a dog"), ("b", "a dog"), ("b", "A dog")]
-    expected = r"2 of 5 captions of .*x\.csv repeat a caption of the same image and are used once"
+    expected = r"Repeated captions of the same image are ignored: 2 of 5 captions in .*x\.csv"
     with pytest.warns(UserWarning, match=expected):
         pairs = resolve(tmp_path, *triples, relevance=relevance)
     assert pairs.captions == ["a dog", "a dog", "A dog"]
@@ -31,7 +31,7 @@ def test_two_spellings_of_a_path_with_the_same_root_are_one_image(tmp_path):
 
 
 def test_images_that_are_listed_without_a_caption_are_named(tmp_path):
-    expected = r"2 images of .*x\.csv have no caption and are not used: '.*b', '.*c'\."
+    expected = r"without a caption are ignored: 2 in .*x\.csv, such as '.*b', '.*c'\."
     with pytest.warns(UserWarning, match=expected):
         resolve(tmp_path, ("a", "x"), listed_images=["c", "a", "b", "b"])
 

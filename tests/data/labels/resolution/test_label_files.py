@@ -54,9 +54,9 @@ def test_the_table_has_the_eight_formats():
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("x.txt", b"dog,cat\n", r"must have labels as CSV.*got 'dog,cat'.*Convert the file"),
+        ("x.txt", b"dog,cat\n", r"must be a CSV file.*got 'dog,cat'.*Convert the file"),
         ("x.bin", b"\xff\xfe\x00", r"must be text in UTF-8"),
-        ("x.json", b"", r"must have labels as CSV.*got ''"),
+        ("x.json", b"", r"must be a CSV file.*got ''"),
     ],
 )
 def test_another_format_is_refused(folder, name, data, message):
@@ -68,13 +68,15 @@ def test_another_format_is_refused(folder, name, data, message):
 @pytest.mark.parametrize(("name", "function"), [("t.CSV.gz", "read_csv")])
 def test_a_table_that_only_pandas_opens_is_refused_with_the_function(folder, name, function):
     (folder / name).write_bytes(b"PAR1\xff\x00")
-    message = rf"Convert it to CSV, or .*read_labels: read_labels\(pandas\.{function}\('.*{name}'\)"
+    message = (
+        rf"Convert the file to CSV, or .*pandas: read_labels\(pandas\.{function}\('.*{name}'\)"
+    )
     with pytest.raises(DataError, match=message):
         read_labels(folder / name)
 
 
 def test_a_file_that_is_not_there_is_named(folder):
-    with pytest.raises(DataError, match=r"lost\.csv: no such file or folder"):
+    with pytest.raises(DataError, match=r"lost\.csv does not exist\. Give the path of a file or"):
         read_labels(folder / "lost.csv")
 
 
@@ -112,5 +114,5 @@ def test_urls_are_not_downloaded(tmp_path):
         with pytest.raises(DataError, match=f"{url}: URLs are not downloaded. Download the file"):
             read_labels(url)
     (tmp_path / "a.csv").write_text("path,dog\nhttps://x.org/a.jpg,1\n")
-    with pytest.raises(DataError, match=r"1 do not: .*URLs are not downloaded: download"):
+    with pytest.raises(DataError, match=r"1 of . missing: .*URLs are not downloaded: download"):
         read_labels(tmp_path / "a.csv")

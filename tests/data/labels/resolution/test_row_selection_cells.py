@@ -55,7 +55,7 @@ def test_ignored_columns_state_nothing(tmp_path):
     ("text", "complaint"),
     [
         ("path,chosen_by,dog\na.jpg,random,1\n", "inclusion_probability 0 times"),
-        (f"{HEADER}a.jpg,1,,1\n", "chosen_by must be random.*got '1'.*rename a label"),
+        (f"{HEADER}a.jpg,1,,1\n", "chosen_by must be random.*got '1'.*rename the column"),
         (f"{HEADER}a.jpg,True,,1\n", "chosen_by must be random"),
         (f"{HEADER}a.jpg,random,,1\n", r"must be in \(0, 1\]; got ''"),
         (f"{HEADER}a.jpg,random,1.5,1\n", r"must be in \(0, 1\]; got '1.5'"),
@@ -63,7 +63,7 @@ def test_ignored_columns_state_nothing(tmp_path):
         (f"{HEADER}a.jpg,,0.5,1\n", "must be empty, because chosen_by is not random"),
         (
             f"{HEADER}a.jpg,random,0.5,1\na.jpg,random,0.6,1\n",
-            "line 3: rows of the same image must agree",
+            "line 3: rows of the same image must have the same",
         ),
     ],
 )
@@ -93,5 +93,5 @@ def test_writing_and_reading_a_table_keeps_every_bit(tmp_path):
 
 def test_a_label_of_the_same_name_is_not_written(tmp_path):
     labelled = LabelledImages(["a"], ["chosen_by"], [[1]])
-    with pytest.raises(InputError, match="must not be named chosen_by"):
+    with pytest.raises(InputError, match="must not be 'chosen_by'"):
         csv.write(labelled, tmp_path / "labels.csv")

@@ -78,18 +78,18 @@ def clean_caption_text(source: Path, place: str, text: object) -> str:
     caption = " ".join(text.split()) if isinstance(text, str) else ""
     if not caption:
         raise DataError(
-            f"{source}, {place}: expected a caption; got {quote_of_file(text)}. Add the text, or "
-            "remove the entry."
+            f"{source}, {place}: expected a caption; got {quote_of_file(text)}. Add the caption, "
+            "or remove the entry."
         )
     if len(caption) > LINE_LIMIT:
         raise DataError(
             f"{source}, {place}: a caption must have at most {LINE_LIMIT} characters; got "
-            f"{len(caption)}: {caption[:40]!r}…. Give one caption per entry."
+            f"{len(caption)} characters: {caption[:40]!r}…. Give one caption per entry."
         )
     if match := _NO_TEXT.search(caption):
         raise DataError(
-            f"{source}, {place}: a caption must be text; got {match[0]!r} after "
-            f"{caption[: match.start()][-40:]!r}. Correct the entry."
+            f"{source}, {place}: a caption must not contain NUL or surrogate characters; got "
+            f"{match[0]!r} after {caption[: match.start()][-40:]!r}. Remove this character."
         )
     return caption
 
@@ -101,7 +101,7 @@ def check_captions_exist(source: Path, texts: list[str]) -> None:
         DataError: If ``texts`` is empty.
     """
     if not texts:
-        raise DataError(f"{source} must have at least one caption; got none. Give another file.")
+        raise DataError(f"{source} must contain at least one caption; got none. Give another file.")
 
 
 def check_captioned_images_exist(paths: Iterable[str]) -> None:
@@ -114,8 +114,8 @@ def check_captioned_images_exist(paths: Iterable[str]) -> None:
     paths = list(paths)
     if missing := [paths[row] for row in missing_stored_images(paths)]:
         raise DataError(
-            f"All images of the captions must exist; {len(missing)} do not, such as "
-            f"{missing[0]!r}. Correct the paths, or give another images_root."
+            f"The image files of all captions must exist; {len(missing)} of {len(paths)} files are "
+            f"missing, such as {missing[0]!r}. Correct the paths, or give another images_root."
         )
 
 
@@ -128,7 +128,7 @@ def clean_caption_image(source: Path, place: str, image: object) -> str:
     path = image.strip() if isinstance(image, str) else ""
     if not path or "\0" in path:
         raise DataError(
-            f"{source}, {place}: every caption must have the path of its image; got "
-            f"{quote_of_file(image)}. Add the path, or give a text file with one caption per line."
+            f"{source}, {place}: every caption must have an image path; got "
+            f"{quote_of_file(image)}. Add the path."
         )
     return path

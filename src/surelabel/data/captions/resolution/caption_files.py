@@ -115,7 +115,7 @@ def detect_caption_format(path: str | Path) -> str:
     """
     path = Path(path)
     if not path.exists():
-        raise DataError(f"{path}: no such file. Give a file with captions.")
+        raise DataError(f"{path} does not exist. Give the path of a file with captions.")
     if path.suffix.lower() == ".csv":
         return "csv"
     first_line = read_first_line(path)

@@ -81,9 +81,9 @@ def _image_ids(
         first = first_entry.setdefault(path, entry)
         if first.image_id != entry.image_id:
             raise DataError(
-                f"{source}, {entry.place}: an image must have one id; {path!r} has the id "
-                f"{quote_of_file(first.image_id)} in {first.place}, and "
-                f"{quote_of_file(entry.image_id)} here. Correct the ids."
+                f"{source}, {entry.place}: the captions of an image must have the same image id; "
+                f"got {quote_of_file(entry.image_id)} here and {quote_of_file(first.image_id)} in "
+                f"{first.place} for {path!r}. Correct the ids."
             )
     return _entry_ids(source, "image", [(e.place, e.image_id) for e in first_entry.values()])
 
@@ -101,13 +101,13 @@ def _entry_ids(source: Path, kind: str, ids: Sequence[tuple[str, object]]) -> li
     for place, id_ in ids:
         if not isinstance(id_, int | str) or isinstance(id_, bool):
             raise DataError(
-                f"{source}, {place}: the {kind} id must be an integer or a string in all entries "
-                f"or in none; got {quote_of_file(id_)}. Correct the ids."
+                f"{source}, {place}: the {kind} id must be an integer or a string; got "
+                f"{quote_of_file(id_)}. Correct the id, or remove all {kind} ids."
             )
         if id_ in place_of:
             raise DataError(
-                f"{source}, {place}: each {kind} must have a different id; {quote_of_file(id_)} "
-                f"is also the id of {place_of[id_]}. Correct the ids."
+                f"{source}, {place}: each {kind} must have a unique id; {quote_of_file(id_)} is "
+                f"also the id in {place_of[id_]}. Correct the ids."
             )
         place_of[id_] = place
     return list(place_of)
@@ -118,7 +118,7 @@ def _warn_of_images_without_captions(
 ) -> None:
     if without := sorted(set(listed_paths) - set(captioned_paths)):
         warnings.warn(
-            f"{len(without)} images of {source} have no caption and are not used: "
+            f"Images without a caption are ignored: {len(without)} in {source}, such as "
             f"{quote_first_unresolved(without)}.",
             UserWarning,
             stacklevel=5,  # caller of `read_pairs`
@@ -129,8 +129,8 @@ def _without_repeated_captions(source: Path, pairs: Pairs) -> Pairs:
     distinct = pairs.without_repeated_captions()
     if n_repeated := len(pairs) - len(distinct):
         warnings.warn(
-            f"{n_repeated} of {len(pairs)} captions of {source} repeat a caption of the same image "
-            "and are used once.",
+            f"Repeated captions of the same image are ignored: {n_repeated} of {len(pairs)} "
+            f"captions in {source}.",
             UserWarning,
             stacklevel=5,  # caller of `read_pairs`
         )

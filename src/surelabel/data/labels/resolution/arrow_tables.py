@@ -108,13 +108,13 @@ def _arrow_table(name: str, source: ArrowStream) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         if isinstance(source, NamedColumns) and (repeated := _repeated_texts(source.columns)):
             raise DataError(
-                f"The columns of {name} must have distinct names; got the duplicate columns "
-                f"{quote_of_file(', '.join(repeated))}. Rename or remove one of each."
+                f"The column names of {name} must be unique; got the repeated names "
+                f"{quote_of_file(', '.join(repeated))}. Rename or remove the repeated columns."
             ) from error
         reason = str(error).strip().splitlines()[0][:200]
         raise DataError(
-            f"The columns of {name} must be texts, numbers, Booleans or lists of texts; got: "
-            f"{reason}. Convert the column, for example with astype(str), or remove it."
+            f"The columns of {name} must contain strings, numbers, Booleans or lists of strings; "
+            f"got: {reason}. Convert the column, for example with astype(str), or remove it."
         ) from error
 
 
@@ -160,8 +160,9 @@ def name_table_classes(
     invalid = next((row for row, numbers in enumerate(rows) if not _are_classes(numbers)), None)
     if invalid is not None:
         raise DataError(
-            f"Dataset, row {invalid}: expected classes in {name!r}; got {rows[invalid]}. Remove "
-            "the rows without classes, for example with dataset.filter."
+            f"Dataset, row {invalid}: expected class indices of at least 0 in the column {name!r}; "
+            f"got {rows[invalid]}. Remove the rows without classes, for example with "
+            "dataset.filter."
         )
     named = [[classes[number] for number in numbers] for numbers in rows]
     if not is_list and all(target_of_cell(text) is not None for text in classes):
@@ -185,12 +186,12 @@ def _image_paths(name: str, column: pa.ChunkedArray, images_root: str | Path | N
         paths: list[str] = column.cast(pa.string()).to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(
-            f"The image column of {name} must contain paths or images of datasets; got values of "
-            f"the type {column.type}. Give another image_column."
+            f"The image column of {name} must contain paths, or images of Hugging Face datasets; "
+            f"got values of type {column.type}. Give another image_column."
         ) from error
     if missing := [row for row, path in enumerate(paths) if not path]:
         raise DataError(
-            f"{name}, row {missing[0]}: expected a path; got an empty cell. Remove the "
+            f"{name}, row {missing[0]}: expected an image path; got an empty cell. Remove the "
             f"{format_count(len(missing), 'row')} without a path."
         )
     return paths
@@ -211,8 +212,8 @@ def _path_of_embedded_image(
         return str(Path(path).absolute())
     if images_root is None:
         raise InputError(
-            f"The images of {name} are stored inside the table, but files are required. Give "
-            'images_root="FOLDER", where the images are written.'
+            f"The images inside the table {name} must be written to files. Give "
+            'images_root="FOLDER", the folder for these files.'
         )
     suffix = Path(path or "").suffix.lower()
     if suffix not in IMAGE_SUFFIXES:
@@ -231,6 +232,6 @@ def _suffix_of_image(name: str, row: int, content: bytes) -> str:
             return f".{(image.format or 'png').lower()}"
     except (UnidentifiedImageError, OSError) as error:
         raise DataError(
-            f"{name}, row {row}: expected the content of an image file; got {len(content)} other "
-            "bytes. Remove this row."
+            f"{name}, row {row}: expected the bytes of an image file; got {len(content)} bytes of "
+            "another format. Remove this row."
         ) from error

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.data.label_names import has_control_character
 from surelabel.data.labels.resolution.image_suffixes import complete_image_suffixes
 from surelabel.errors import DataError
@@ -56,7 +57,10 @@ def resolve_labelled_images(
             character, or if a column is not in ``names``.
     """
     if not len(images):
-        raise DataError(f"{source} must have at least one image with labels; got none.")
+        raise DataError(
+            f"{source} must contain at least one image with labels; got none. Give another file or "
+            "folder."
+        )
     _check_resolved_labels(source, columns)
     root = images_root if images_root is not None else source.parent
     _check_resolved_images_unique(source, images)
@@ -116,9 +120,10 @@ def check_label_resolution(
     allowed = set(names)
     if extra := [label for label in sorted(labels) if label not in allowed]:
         raise DataError(
-            f"The labels of {source} must be among the {len(allowed)} in names; {len(extra)} are "
-            f"not: {quote_first_unresolved(extra)}. Correct the labels, or read the file "
-            "without names."
+            f"The labels of {source} must be in names, which has "
+            f"{format_count(len(allowed), 'label')}; got "
+            f"{format_count(len(extra), 'other label')}: {quote_first_unresolved(extra)}. Correct "
+            "the labels, or read the file without names."
         )
 
 
@@ -141,7 +146,8 @@ def _check_resolved_images_unique(source: Path, images: Sequence[str]) -> None:
         return
     repeated = [path for path, count in Counter(images).items() for _ in range(count - 1)]
     raise DataError(
-        f"{source} must list each image once; got {len(repeated)} repeated entries: "
+        f"{source} must contain each image once; got "
+        f"{format_count(len(repeated), 'repeated entry', 'repeated entries')}: "
         f"{quote_first_unresolved(repeated)}. Remove the repeated entries."
     )
 
@@ -163,16 +169,16 @@ def _check_resolved_images_exist(
         cause = ""
         if len(missing) == n_images and 2 * n_integers > n_images:
             cause = (
-                "The image names are integers, which may have lost leading zeros (00000 as 0): "
-                "read the table with the names as text, in pandas with dtype=str. "
+                "The image names are integers, which may have lost leading zeros (0 in place of "
+                "00000). Read the image names as strings, in pandas with dtype=str. "
             )
         if any(map(contains_url, missing)):
             cause = (
-                "URLs are not downloaded: download the images, and write their file names into the "
-                "file. "
+                "URLs are not downloaded: download the images, and replace each URL by the file "
+                "name. "
             )
         raise DataError(
-            f"All {n_images} images of {source} must exist; {len(missing)} do not: "
+            f"All images of {source} must exist; {len(missing)} of {n_images} missing: "
             f"{quote_first_unresolved(missing)}. {cause}Paths are relative to {root}: give another "
             "images_root, or remove these entries."
         )

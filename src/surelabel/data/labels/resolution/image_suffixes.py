@@ -31,7 +31,7 @@ def complete_image_suffixes(source: Path, paths: list[str], rows: Sequence[int])
             raise DataError(
                 f"{source}: an image name without suffix must match one file; {name!r} matches "
                 f"{' and '.join(map(repr, sorted(files)))} in {folder or '.'}. Write the suffix "
-                f"in the table, or move the other {'file' if len(files) == 2 else 'files'} away."
+                "into the table, or keep only one of these files in the folder."
             )
         if files:
             paths[row] = os.path.join(folder, files[0])

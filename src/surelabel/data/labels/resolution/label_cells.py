@@ -103,8 +103,8 @@ def _separate_labels(cell: str, separator: str | None) -> list[str]:
         if cell[position : position + 1] == '"':
             if quoted is None or cell[quoted.end() : end].strip(" "):
                 raise ValueError(
-                    "a label that starts with a double quote must end with one, and each quote "
-                    f"inside must be doubled; got {quote_of_file(cell)}"
+                    "a label that starts with a double quote must end with a double quote, and "
+                    f"quotes inside must be doubled; got {quote_of_file(cell)}"
                 )
             labels.append(quoted[1].replace('""', '"').strip(" "))
         else:
@@ -121,7 +121,7 @@ def _end_of_label(cell: str, separator: str, quoted: re.Match[str] | None, posit
 def _unquoted_label(label: str) -> str:
     if label and (label == "path" or label.casefold() in MISSING_CELLS):
         raise ValueError(
-            f"{label!r} must not be a label in a CSV file. Leave the cell empty if the image has "
-            f'no label; otherwise, write """{label}""" in the file'
+            f"{label!r} is not a valid label without quotes. If the image has no label, leave the "
+            f'cell empty; otherwise, write """{label}""" in the file'
         )
     return label

@@ -130,8 +130,8 @@ def read_labels(
         return xmp.read(folder, images_root=images_root, names=names, missing=missing)
     if missing is not None:
         raise InputError(
-            f"missing can be given for XMP sidecars only; got {missing!r} for {source}. Leave out "
-            "this option, or give xmp:FOLDER."
+            f"The option missing can be given only for XMP sidecars; got {missing!r} for {source}. "
+            "Remove this option, or give xmp:FOLDER."
         )
     if isinstance(source, ArrowStream | RowDataset):
         table = label_table_in_memory(source, options, images_root=images_root)
@@ -199,8 +199,8 @@ def _check_no_table_options(options: TableOptions, source: str | Path, kind: str
     """
     if options.given:
         raise InputError(
-            f"{', '.join(options.given)} can be given for tables only (CSV, DataFrame); got "
-            f"{source} in the format {kind}. Leave out this option."
+            f"{', '.join(options.given)} can be given only for tables, such as CSV files and "
+            f"DataFrames; got {source} in the format {kind}. Remove {', '.join(options.given)}."
         )
 
 
@@ -218,7 +218,7 @@ def _detect_label_file_format(path: Path, options: TableOptions) -> str:
     if path.is_dir():
         return detect_label_folder_format(path) or "voc"
     if not path.exists():
-        raise DataError(f"{path}: no such file or folder. Give a file with labels.")
+        raise DataError(f"{path} does not exist. Give the path of a file or folder with labels.")
     if path.suffix.lower() in _SUFFIXES:
         return _SUFFIXES[path.suffix.lower()]
     _check_not_table_of_pandas(path)
@@ -228,9 +228,9 @@ def _detect_label_file_format(path: Path, options: TableOptions) -> str:
     if _is_table_header(first_line, options):
         return "csv"
     raise DataError(
-        f"{path} must have labels as CSV (path,dog,cat or path,labels), JSON lines, COCO "
-        f"instances, or be a folder of VOC XML; got {first_line[:40]!r}. Convert the file to one "
-        "of these formats; a table needs the suffix .csv."
+        f"{path} must be a CSV file (path,dog,cat or path,labels), a JSON lines or COCO file, or a "
+        f"folder of VOC XML files; got {first_line[:40]!r}. Convert the file to one of these "
+        "formats; a CSV file needs the suffix .csv."
     )
 
 
@@ -254,8 +254,8 @@ def _check_not_table_of_pandas(path: Path) -> None:
     for suffix, function in _PANDAS_READERS.items():
         if path.name.lower().endswith(suffix):
             raise DataError(
-                f"{path} must be CSV, JSON lines or COCO; got a {suffix} file. Convert it to CSV, "
-                "or read it with pandas and give the DataFrame to read_labels: "
+                f"{path} must be a CSV, JSON lines or COCO file; got a {suffix} file. Convert the "
+                "file to CSV, or read it with pandas: "
                 f"read_labels(pandas.{function}({str(path)!r}), images_root=FOLDER)."
             )
 

@@ -102,7 +102,9 @@ def read_label_lists(
                 lists.append(check_label_texts(cell))
         except ValueError as error:
             row = int(np.flatnonzero(codes == code)[0])
-            raise DataError(f"{source}, {place_of_row(row)}: {error}. Correct it.") from error
+            raise DataError(
+                f"{source}, {place_of_row(row)}: {error}. Correct this cell."
+            ) from error
     return LabelLists(codes, lists, separator)
 
 
@@ -134,6 +136,6 @@ def _only_separator(
     )
     choices = " or ".join(describe_table_option("separator", name) for name in first_code)
     raise DataError(
-        f"{source}: labels of one column must be separated by one character; got {examples}. Add "
-        f"{choices}. The other characters are then part of the labels."
+        f"{source}: all labels of a column must be separated by the same character; got "
+        f"{examples}. Add {choices}. Other separators are then part of the labels."
     )

@@ -120,7 +120,7 @@ def label_entries_of_table(
     else:
         images, columns, targets, reading = _read_list_column(table, list_column, options, names)
         n_merged = len(table.images) - len(images)
-    reading = _describe_table(table.columns, reading, n_merged)
+    reading = _describe_table_columns(table.columns, reading, n_merged)
     selection = _row_selection_of_table(table)
     return LabelledImages(images, columns, targets, reading=reading, row_selection=selection)
 
@@ -169,9 +169,9 @@ def _find_list_column(table: LabelTable, invalid: dict[int, InvalidCells]) -> in
     others = [name for number, name in enumerate(names) if number != candidates[0]]
     if others:
         raise DataError(
-            f"{table.source}: the column {names[candidates[0]]!r} contains labels, so there must "
-            f"be no other column; got {quote_of_file(', '.join(others[:8]))}. Add "
-            f"{describe_ignore_option(others)}."
+            f"{table.source}: the column {names[candidates[0]]!r} contains lists of labels, so all "
+            "columns other than the image column must be ignored; got "
+            f"{quote_of_file(', '.join(others[:8]))}. Add {describe_ignore_option(others)}."
         )
     return candidates[0]
 
@@ -194,10 +194,13 @@ def _check_table_targets(table: LabelTable, invalid: dict[int, InvalidCells]) ->
             f"table[{names[number]!r}].map({{'yes': 1, 'no': 0}})."
         )
     elif len(names) == 1:
-        remedy = "Correct that line, or rename the column to labels if it contains labels."
+        remedy = (
+            'Correct that line, or rename the column to "labels" if it contains lists of labels.'
+        )
     elif number in others:
         remedy = (
-            f"Columns without labels: add {describe_ignore_option([names[n] for n in others])}."
+            "To ignore columns without labels, add "
+            f"{describe_ignore_option([names[n] for n in others])}."
         )
     else:
         remedy = "Correct that line."
@@ -247,11 +250,11 @@ def _describe_row_numbers(names: Sequence[str]) -> str:
     return f"skipped as row numbers: {', '.join(columns)}"
 
 
-def _describe_table(columns: TableColumns, reading: str, n_merged: int) -> str:
+def _describe_table_columns(columns: TableColumns, reading: str, n_merged: int) -> str:
     """Return how the columns of a table were read, without a full stop."""
     parts = [f"images in {columns.header[columns.image]!r}", reading]
     if columns.selection:
-        parts.append("how rows were chosen in 'chosen_by'")
+        parts.append("selection of the rows in 'chosen_by'")
     if columns.ignored:
         parts.append(f"ignored: {', '.join(map(repr, columns.ignored))}")
     if columns.row_numbers:

@@ -48,10 +48,11 @@ def merge_repeated_rows(
         if is_different.any():
             column = int(np.flatnonzero(is_different)[0])
             raise DataError(
-                f"{source}: rows of the same image must agree; {quote_of_file(images[row])} has "
-                f"the target {targets[first, column]:g} of {quote_of_file(labels[column])} on "
-                f"{place_of_row(first)}, but {targets[row, column]:g} on {place_of_row(row)}. "
-                "Correct or remove one of these rows."
+                f"{source}: rows of the same image must have equal targets; "
+                f"{quote_of_file(images[row])} has {targets[first, column]:g} for "
+                f"{quote_of_file(labels[column])} on {place_of_row(first)}, but "
+                f"{targets[row, column]:g} on {place_of_row(row)}. Correct or remove one of these "
+                "rows."
             )
         targets[first, is_known] = targets[row, is_known]
     rows = list(row_of.values())

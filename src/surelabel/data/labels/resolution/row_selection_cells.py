@@ -36,8 +36,9 @@ def find_selection_columns(source: str, header: Sequence[str]) -> tuple[int, ...
     if set(counts.values()) != {1}:
         present = ", ".join(f"{name} {count} times" for name, count in counts.items())
         raise DataError(
-            f"{source} must have each of the columns {' and '.join(SELECTION_COLUMNS)} once, or "
-            f"none of them; got {present}. These names are reserved: rename a label of this name."
+            f"{source} must contain both columns {' and '.join(SELECTION_COLUMNS)} once, or "
+            f"neither of them; got {present}. These names are reserved: rename labels with these "
+            "names."
         )
     return tuple(list(header).index(name) for name in SELECTION_COLUMNS)
 
@@ -70,8 +71,9 @@ def row_selection_of_cells(
             entries[image] = entry
         elif entry[0] and entry != earlier and not math.isnan(entry[1] + earlier[1]):
             raise DataError(
-                f"{place}: rows of the same image must agree; got {PROBABILITY_COLUMN} {entry[1]} "
-                f"and {earlier[1]} of {quote_of_file(image)}. Correct or remove one of these rows."
+                f"{place}: rows of the same image must have the same {PROBABILITY_COLUMN}; got "
+                f"{entry[1]} and {earlier[1]} for {quote_of_file(image)}. Correct or remove one of "
+                "these rows."
             )
         elif entry[0] == RANDOM_ROW:
             entries[image] = entry
@@ -85,15 +87,16 @@ def _selection_of_row(place: str, chosen_by: object, probability: object) -> tup
     Raises:
         DataError: If a cell is invalid.
     """
-    key = _text_of_cell(chosen_by)
+    key = _text_of_row_selection_cell(chosen_by)
     key = RANDOM_ROW if key.casefold() == RANDOM_ROW else key
     is_key = not key or (_KEY.fullmatch(key) and key.casefold() not in _TARGETS)
     if not is_key:
         raise DataError(
             f"{place}: {CHOSEN_BY_COLUMN} must be {RANDOM_ROW}, the name of a strategy, or empty; "
-            f"got {quote_of_file(key)}. Correct the cell; rename a label of this name."
+            f"got {quote_of_file(key)}. Correct the cell, or rename the column if "
+            f"{CHOSEN_BY_COLUMN} is a label."
         )
-    text = _text_of_cell(probability)
+    text = _text_of_row_selection_cell(probability)
     if key != RANDOM_ROW:
         if text:
             raise DataError(
@@ -113,7 +116,7 @@ def _selection_of_row(place: str, chosen_by: object, probability: object) -> tup
     return key, number
 
 
-def _text_of_cell(cell: object) -> str:
+def _text_of_row_selection_cell(cell: object) -> str:
     """Return the text of a cell without surrounding spaces; of a missing cell, an empty text."""
     text = "" if cell is None or cell != cell else str(cell).strip()
     return "" if text.casefold() in MISSING_CELLS else text

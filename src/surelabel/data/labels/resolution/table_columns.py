@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from surelabel.counts import format_count
 from surelabel.data.images import IMAGE_SUFFIXES
 from surelabel.data.label_names import has_control_character
 from surelabel.data.labels.resolution.row_selection_cells import find_selection_columns
@@ -81,7 +82,7 @@ def find_table_image_column(header: Sequence[str], options: TableOptions) -> int
     if len(columns) > 1:
         first, second = (header[column] for column in columns[:2])
         raise InputError(
-            f"One column must have the image paths; got {first!r} and {second!r}. Add "
+            f"Exactly one column must contain image paths; got {first!r} and {second!r}. Add "
             f"{describe_table_option('image_column', first)}, and ignore columns without labels: "
             f"{describe_ignore_option([second])}."
         )
@@ -114,14 +115,14 @@ def assign_table_columns(
     for number, name in enumerate(header, start=1):
         if has_control_character(name):
             raise DataError(
-                f"{source}: a label must not contain a line break, a tab or another control "
+                f"{source}: a column name must not contain a line break, a tab or another control "
                 f"character; got {quote_of_file(name)}{place}, column {number}. Rename the column."
             )
     header = [name.strip() for name in header]
     if len(header) < 2:
         raise DataError(
-            f"{source}: the first line must be path,dog,cat,… (one column per label) or "
-            f"path,labels; got {','.join(header)[:60]!r}{place}. Correct the header."
+            f"{source} must have the columns path,dog,cat,… (one column per label) or path,labels; "
+            f"got {','.join(header)[:60]!r}{place}. Correct the header."
         )
     _check_table_option_columns(source, header, options)
     image = find_table_image_column(header, options)
@@ -164,12 +165,13 @@ def _check_table_option_columns(source: str, header: Sequence[str], options: Tab
         if column not in header:
             remedy = _column_suggestion(header, name, str(column))
             raise InputError(
-                f"{name} must be a column of {source}; got {column!r}. {remedy} Columns: "
+                f"{name} must be a column of {source}; got {column!r}. {remedy} The columns are "
                 f"{_quote_table_columns(header)}."
             )
     if options.image_column is not None and options.image_column in options.ignore:
         raise InputError(
-            f"The image column must not be ignored; got {options.image_column!r} in both options."
+            f"The image column must not be ignored; got {options.image_column!r} in image_column "
+            "and in ignore. Remove this column from ignore."
         )
 
 
@@ -192,8 +194,8 @@ def _missing_image_column_error(
     named = [name for name in header if not _ROW_NUMBER_COLUMN.fullmatch(name)]
     first = (images or named or header)[0]
     return DataError(
-        f"{source} must have a column of image paths, such as path, image or filename; got "
-        f"{_quote_table_columns(header)}{place}. Name the column: if it is {first!r}, add "
+        f"{source} must contain a column of image paths, such as path, image or filename; got "
+        f"{_quote_table_columns(header)}{place}. If {first!r} contains the image paths, add "
         f"{describe_table_option('image_column', first)}."
     )
 
@@ -201,20 +203,20 @@ def _missing_image_column_error(
 def _check_table_labels(source: str, labels: Sequence[str], image: str, place: str) -> None:
     if not labels:
         raise DataError(
-            f"{source} must have one column per label (path,dog,cat) or one column of labels "
+            f"{source} must contain one column per label (path,dog,cat) or one column of labels "
             f"(path,labels); got only the image column {image!r}{place}. Add a column of labels."
         )
     if image in labels:
         raise DataError(
-            f"{source}: {image!r} must not be a label, because it is the column of the image "
-            "paths. Rename the label, or use JSON lines (.jsonl)."
+            f"{source}: {image!r} must not be a label, because the column of image paths has this "
+            "name. Rename the label, or use JSON lines (.jsonl)."
         )
     counts = Counter(labels)
     invalid = next((name for name, count in counts.items() if not name or count > 1), None)
     if invalid is not None:
         raise DataError(
-            f"{source}: every column must have a unique label; got {quote_of_file(invalid)}{place} "
-            f"{counts[invalid]} times. Correct the header"
+            f"{source}: column names must be unique and not empty; got {quote_of_file(invalid)} "
+            f"{format_count(counts[invalid], 'time')}{place}. Correct the header"
             + ("." if invalid else f", or add {describe_ignore_option([invalid])}.")
         )
 

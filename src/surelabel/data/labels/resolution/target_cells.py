@@ -120,8 +120,8 @@ def interpret_targets(source: str, targets: Array, options: TableOptions, locate
     has_minus_one = bool(is_minus_one.any())
     if has_minus_one and options.minus_one is None:
         raise DataError(
-            f"{source}, {locate(*_first_cell(is_minus_one))} is -1, which some tables use for "
-            "negative and others for unknown. Add "
+            f"{source}, {locate(*_first_cell(is_minus_one))} is -1, which is negative in some "
+            "tables and unknown in other tables. Add "
             f"{describe_table_option('minus_one', 'negative')} or "
             f"{describe_table_option('minus_one', 'unknown')}."
         )
@@ -129,8 +129,8 @@ def interpret_targets(source: str, targets: Array, options: TableOptions, locate
         is_zero = targets == 0
         if is_zero.any():
             raise DataError(
-                f"{source}, {locate(*_first_cell(is_zero))} is 0 in a table whose -1 is negative. "
-                "In VOC 2007, such a 0 is a difficult object, which is unknown. Add "
+                f"{source}, {locate(*_first_cell(is_zero))} is 0, but -1 is negative in this "
+                "table. In VOC 2007, 0 marks difficult objects, whose label is unknown. Add "
                 f"{describe_table_option('zero', 'unknown')} or "
                 f"{describe_table_option('zero', 'negative')}."
             )

@@ -3,8 +3,8 @@ import pytest
 from scipy.optimize import check_grad, minimize
 from scipy.special import expit
 
-from surelabel.calibration.fitting.label_lines import (
-    fit_label_lines,
+from surelabel.calibration.fitting.label_slopes import (
+    fit_label_slopes,
     label_line_derivatives,
     rows_of_labels,
 )
@@ -29,7 +29,7 @@ def penalized(line, z, y, weight, mean, precision):
 def test_no_other_line_has_less_penalized_loss(labels):
     z, y, weight, mean, precision = labels
     start = np.tile([1.0, 0.0], (20, 1))
-    lines = fit_label_lines(z, y, weight, start=start, mean=mean, precision=precision)
+    lines = fit_label_slopes(z, y, weight, start=start, mean=mean, precision=precision)
     for label in range(20):
         arguments = (z[label], y[label], weight[label], mean, precision)
         best = minimize(penalized, [1.0, 0.0], args=arguments, tol=1e-10).x
@@ -60,7 +60,7 @@ def test_derivatives_are_those_of_the_log_loss(labels):
 
 def test_a_slope_stays_positive_if_the_order_is_reversed():
     z = np.linspace(-3, 3, 40)[None]
-    lines = fit_label_lines(
+    lines = fit_label_slopes(
         z,
         (z < 0).astype(float),
         np.ones_like(z),
@@ -75,7 +75,8 @@ def test_a_mask_of_known_targets_is_a_weight(labels):
     z, y, weight, mean, precision = labels
     prior = {"start": np.tile([1.0, 0.0], (20, 1)), "mean": mean, "precision": precision}
     np.testing.assert_array_equal(
-        fit_label_lines(z, y, weight.astype(bool), **prior), fit_label_lines(z, y, weight, **prior)
+        fit_label_slopes(z, y, weight.astype(bool), **prior),
+        fit_label_slopes(z, y, weight, **prior),
     )
 
 

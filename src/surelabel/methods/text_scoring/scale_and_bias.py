@@ -7,7 +7,7 @@ from surelabel.calibration import Platt
 from surelabel.links import Link
 
 
-class ScoreLevel(nn.Module):
+class ScaleAndBias(nn.Module):
     """Compute ``a · scores + b`` with a learned scale a > 0 and a learned bias b.
 
     All labels share a and b. If the loss is proper, training a and b calibrates the scores,
@@ -23,18 +23,18 @@ class ScoreLevel(nn.Module):
     def initialize(self, scores: Tensor, targets: Tensor, known: Tensor, link: Link) -> None:
         """Initialize scale and bias by Platt scaling of the scores, converted by ``link``.
 
-        See ``initial_score_level``.
+        See ``initial_scale_and_bias``.
         """
-        slope, bias = initial_score_level(scores, targets, known, link)
+        slope, bias = initial_scale_and_bias(scores, targets, known, link)
         self.log_slope.copy_(slope.log())
         self.bias.copy_(bias)
 
     def forward(self, scores: Tensor) -> Tensor:
-        """Return the scores ``(n, c)`` with scale and bias."""
+        """Return ``a · scores + b``, ``(n, c)``."""
         return self.log_slope.exp() * scores + self.bias
 
 
-def initial_score_level(
+def initial_scale_and_bias(
     scores: Tensor, targets: Tensor, known: Tensor, link: Link, *, min_slope: float = 1e-6
 ) -> tuple[Tensor, Tensor]:
     """Compute the scale and the bias of scores by Platt scaling.

@@ -34,13 +34,15 @@ def predictions(**changes):
     "rows", [[0], [0, 0], [0, 2], [-1, 0], [0.0, 1.0], [[0, 1]]], ids=lambda rows: str(rows)
 )
 def test_rows_must_be_those_of_the_run(tmp_path, run, rows):
-    with pytest.raises(InputError, match=r"rows must be 2 different integers \(int64\) in \[0, 2"):
+    with pytest.raises(InputError, match=r"rows must be 2 distinct integers \(int64\) in \[0, 2"):
         write_prediction_part(tmp_path, run, "a", predictions(), np.array(rows))
 
 
 @pytest.mark.parametrize("changes", [{"model": "ffff"}, {"names": ["bear"]}])
 def test_predictions_of_another_recognizer_are_refused(tmp_path, run, changes):
-    with pytest.raises(InputError, match="must have the recognizer, labels and calibration of its"):
+    with pytest.raises(
+        InputError, match="recognizer, labels and calibration of a part must be the same"
+    ):
         write_prediction_part(tmp_path, run, "a", predictions(**changes), ROWS)
 
 

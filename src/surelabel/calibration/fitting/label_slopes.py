@@ -30,7 +30,7 @@ def rows_of_labels(array: npt.NDArray[Element], labels: Flags) -> npt.NDArray[El
     return rows
 
 
-def fit_label_lines(
+def fit_label_slopes(
     z: Array, y: Array, weight: Array | Flags, *, start: Array, mean: Array, precision: Array
 ) -> Array:
     """Return the slope and the shift of each label that minimize the penalized log loss.
@@ -66,8 +66,8 @@ def label_line_derivatives(
 ) -> tuple[Array, Array]:
     """Return the gradient ``(c, 2)`` and the Hessian ``(c, 2, 2)`` of the log loss of each label.
 
-    The arguments z, y and weight are those of :func:`fit_label_lines`. The array ``lines`` contains
-    slopes and shifts, ``(c, 2)``.
+    The arguments z, y and weight are those of :func:`fit_label_slopes`. The array ``lines``
+    contains slopes and shifts, ``(c, 2)``.
     """
     blocks = [
         slice(first, first + LABELS_PER_BLOCK) for first in range(0, len(z), LABELS_PER_BLOCK)
@@ -98,7 +98,7 @@ def _label_line_block_derivatives(
 def _fit_label_line_block(
     z: Array, y: Array, weight: Array, start: Array, mean: Array, precision: Array
 ) -> Array:
-    """Return the slopes and the shifts of a few labels; see :func:`fit_label_lines`."""
+    """Return the slopes and the shifts of a few labels; see :func:`fit_label_slopes`."""
     lines, largest = start.copy(), np.abs(z).max(axis=1)
     for _ in range(MAX_STEPS):
         gradient, hessian = label_line_derivatives(z, y, weight, lines)

@@ -1,8 +1,8 @@
 import pytest
 
 from surelabel.errors import DataError
-from surelabel.recognizer_folders import (
-    check_folder_is_no_encoder,
+from surelabel.recognizer_folder_checks import (
+    check_folder_is_not_encoder,
     check_saved_recognizer_folder,
     score_kind_of_recognizer_folder,
 )
@@ -19,10 +19,10 @@ def test_a_folder_with_other_files_is_not_replaced_by_a_recognizer(tmp_path):
 
 
 def test_a_folder_of_an_encoder_is_no_saved_recognizer(tmp_path):
-    check_folder_is_no_encoder(tmp_path)
+    check_folder_is_not_encoder(tmp_path)
     (tmp_path / "open_clip_config.json").touch()
     with pytest.raises(DataError, match=r"not a saved recognizer. Give local-dir:"):
-        check_folder_is_no_encoder(tmp_path)
+        check_folder_is_not_encoder(tmp_path)
 
 
 @pytest.mark.parametrize(

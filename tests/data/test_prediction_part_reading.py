@@ -99,7 +99,7 @@ def test_a_changed_byte_of_a_value_is_found(folder, run):
     content = bytearray(file.read_bytes())
     content[column.dictionary_page_offset + column.total_compressed_size - 1] ^= 1
     file.write_bytes(content)
-    with pytest.raises(DataError, match=r"part-a.parquet is damaged: .*Delete it, and run the sa"):
+    with pytest.raises(DataError, match=r"part-a.parquet is damaged: .*Copy this file again, or"):
         read_predictions(folder)
 
 
@@ -127,7 +127,9 @@ def test_a_part_of_another_run_is_refused(folder, tmp_path_factory):
     paths = [f"other/{row}.jpg" for row in range(9)]
     run = describe_prediction_run("0123abcd", ["lion"], "platt", paths, {})
     write(other, run, "c", [8]).rename(folder / "part-c.parquet")
-    with pytest.raises(DataError, match=r"part-c.parquet belongs to another run than the .*run.js"):
+    with pytest.raises(
+        DataError, match=r"part-c.parquet must belong to the run in .*run.json; got"
+    ):
         find_part_rows(folder)
 
 

@@ -29,13 +29,14 @@ def check_saved_recognizer_folder(folder: str | Path, *, checkpoint: Path | None
         )
     )
     if folder.exists() and not is_replaceable:
+        actual = "contains other files" if folder.is_dir() else "is a file"
         raise DataError(
-            f"The output folder must be new, empty or a saved recognizer; {folder} contains "
-            "other files. Give another folder, or delete the existing folder first."
+            f"The output folder must be new, empty or a saved recognizer; {folder} {actual}. Give "
+            "another folder, or delete the existing path first."
         )
 
 
-def check_folder_is_no_encoder(folder: str | Path) -> None:
+def check_folder_is_not_encoder(folder: str | Path) -> None:
     """Check that a folder does not contain an encoder in place of a saved recognizer.
 
     Args:

@@ -83,11 +83,15 @@ def write_prediction_part(
         DataError: If the file cannot be written.
     """
     _check_part_rows(rows, len(predictions), run)
-    found = (predictions.model, tuple(predictions.names), predictions.calibration)
-    if found != (run.recognizer, run.labels, run.calibration):
+    values = {
+        "recognizer": (predictions.model, run.recognizer),
+        "labels": (tuple(predictions.names), run.labels),
+        "calibration": (predictions.calibration, run.calibration),
+    }
+    if differences := [name for name, (actual, expected) in values.items() if actual != expected]:
         raise InputError(
-            f"A part must have the recognizer, labels and calibration of its run; got recognizer "
-            f"{predictions.model} in place of {run.recognizer}. Predict with the same recognizer."
+            "The recognizer, labels and calibration of a part must be the same as in its run; got "
+            f"different {' and '.join(differences)}. Predict with the recognizer of the run."
         )
     table = prediction_parquet_table(check_finite_predictions(predictions))
     table = table.append_column(ROW_COLUMN, pa.array(rows, pa.int64()))
@@ -143,7 +147,8 @@ def _write_folder_table(file: Path, table: pa.Table, metadata: Mapping[str, Any]
 def _check_part_name(name: str) -> str:
     if not _PART_NAME.fullmatch(name):
         raise InputError(
-            f"The name of a part must consist of letters, digits, '-', '_' and '.'; got {name!r}."
+            "The name of a part must consist of letters, digits, '-', '_' and single dots between "
+            f"them; got {name!r}. Use another name."
         )
     return name
 
@@ -157,7 +162,7 @@ def _check_part_rows(rows: npt.NDArray[np.int64], n_rows: int, run: PredictionRu
     is_valid = rows.shape == (n_rows,) and rows.dtype == np.int64
     if not is_valid or len(np.unique(rows)) < n_rows or ((rows < 0) | (rows >= run.n_images)).any():
         raise InputError(
-            f"rows must be {n_rows} different integers (int64) in [0, {run.n_images}); got "
+            f"rows must be {n_rows} distinct integers (int64) in [0, {run.n_images}); got "
             f"{rows.dtype} of shape {rows.shape}. Give the row of each image in the list of all "
             "images."
         )

@@ -1,7 +1,7 @@
 import pytest
 
 from surelabel.data import image_memory_limit
-from surelabel.features.decoding_memory import OTHER_BYTES
+from surelabel.data.decoding_memory import OTHER_BYTES
 from surelabel.features.decoding_workers import decode_in_workers
 
 

@@ -5,7 +5,7 @@ import torch
 
 from surelabel.calibration import Platt
 from surelabel.links import LINKS, Sigmoid
-from surelabel.methods.text_scoring.score_level import ScoreLevel, initial_score_level
+from surelabel.methods.text_scoring.scale_and_bias import ScaleAndBias, initial_scale_and_bias
 
 TARGETS = (torch.rand(200, 3, generator=torch.Generator().manual_seed(0)) < 0.2).float()
 SCORES = 2 * TARGETS + torch.randn(200, 3, generator=torch.Generator().manual_seed(1)) - 1
@@ -13,7 +13,7 @@ KNOWN = torch.rand(200, 3, generator=torch.Generator().manual_seed(2)) < 0.9
 
 
 def test_the_level_is_a_scale_and_a_bias_that_all_labels_share():
-    it = ScoreLevel()
+    it = ScaleAndBias()
     assert torch.equal(it(SCORES), SCORES)
     with torch.no_grad():
         it.log_slope.fill_(math.log(3.0))
@@ -22,7 +22,7 @@ def test_the_level_is_a_scale_and_a_bias_that_all_labels_share():
 
 
 def test_it_starts_at_platt_scaling_of_the_known_targets():
-    it = ScoreLevel()
+    it = ScaleAndBias()
     it.initialize(SCORES, TARGETS, KNOWN, Sigmoid())
     platt = Platt().fit(SCORES.numpy(), TARGETS.numpy(), KNOWN.numpy())
     expected = torch.as_tensor(platt.logits(SCORES.numpy())).float()
@@ -33,11 +33,11 @@ def test_it_starts_at_platt_scaling_of_the_known_targets():
 def test_scores_of_every_link_start_near_the_prevalence(name):
     link, known = LINKS[name](), torch.ones_like(KNOWN)
     weak = SCORES - 1.5 * TARGETS
-    slope, bias = initial_score_level(weak, TARGETS, known, link)
+    slope, bias = initial_scale_and_bias(weak, TARGETS, known, link)
     mean = link.log_odds(slope * weak + bias).sigmoid().mean()
     assert mean.item() == pytest.approx(TARGETS.mean().item(), abs=0.03)
 
 
 def test_scores_of_the_wrong_order_get_the_smallest_scale():
-    slope, _ = initial_score_level(-SCORES, TARGETS, KNOWN, Sigmoid(), min_slope=0.5)
+    slope, _ = initial_scale_and_bias(-SCORES, TARGETS, KNOWN, Sigmoid(), min_slope=0.5)
     assert slope.item() == 0.5

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from surelabel.counts import format_count
-from surelabel.data.prediction_folders import (
+from surelabel.data.prediction_part_writing import (
     HASH_COLUMN,
     ROW_COLUMN,
     RUN_KEY,
@@ -195,8 +195,8 @@ def _read_folder_table(
     metadata = parse_json((table.schema.metadata or {})[PARQUET_METADATA_KEY])
     if metadata[RUN_KEY] != run.digest:
         raise DataError(
-            f"{file} belongs to another run than the {Path(file).parent / 'run.json'} beside it. "
-            "Move it to the folder of its run."
+            f"{file} must belong to the run in {Path(file).parent / 'run.json'}; got a file of "
+            "another run. Move this file to the folder of its run."
         )
     return table
 
@@ -242,6 +242,6 @@ def _damaged_part_error(file: str | Path, error: Exception) -> DataError:
     if isinstance(error, DataError):
         return error
     return DataError(
-        f"{file} is damaged: {first_line_of_read_error(error)}. Delete it, and run the same "
-        "command again, or copy it again."
+        f"{file} is damaged: {first_line_of_read_error(error)}. Copy this file again, or delete it "
+        "and run the same command again."
     )
