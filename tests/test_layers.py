@@ -15,7 +15,7 @@ LAYERS = [
     {"migration", "file_locks"},
     {"leftover_files"},
     {
-        *("progress", "blas_threads", "shapes", "tables", "files", "recognizer_folders"),
+        *("progress", "blas_threads", "shapes", "tables", "files", "recognizer_folder_checks"),
         *("file_readers", "markup", "label_aliases", "counts"),
     },
     {"arrays", "summaries", "mapped_arrays"},
@@ -31,8 +31,8 @@ LAYERS = [
     {"training", "evaluation"},
     {"recognizer"},
     {"report"},
-    {"bench", "cluster"},
-    {"cli", "web"},
+    {"bench", "cluster", "web"},
+    {"cli"},
     {"__main__"},
 ]
 LIGHT_PACKAGES = ("metrics", "retrieval", "data")

@@ -20,6 +20,7 @@ from surelabel.cli.label_next import label_next
 from surelabel.cli.renamed_options import name_renamed_options
 from surelabel.cli.scenes import scenes
 from surelabel.cli.search import search
+from surelabel.cli.serve import serve
 from surelabel.cli.shell_completion import complete_paths_in_shell
 from surelabel.cli.show import show
 from surelabel.cli.status import status
@@ -53,9 +54,9 @@ class _ErrorPrintingGroup(click.Group):
             raise click.ClickException(join_lines_for_terminal(message)) from error
         except KeyboardInterrupt as error:
             click.echo(
-                "Interrupted. Encoded images are in the cache. If the command writes OUT, finished "
-                "parts are in OUT, OUT.partial or OUT.unfinished. Run the same command again to "
-                "resume.",
+                "Interrupted. The features of encoded images are cached. Finished parts of an "
+                "output OUT are in OUT, OUT.partial or OUT.unfinished. To resume, run the same "
+                "command again.",
                 err=True,
             )
             raise click.exceptions.Exit(INTERRUPTED) from error
@@ -68,7 +69,7 @@ class _ErrorPrintingGroup(click.Group):
     "surelabel",
     cls=_ErrorPrintingGroup,
     epilog="To complete commands, options and paths with TAB in bash, run: eval "
-    '"$(_SURELABEL_COMPLETE=bash_source surelabel)". For zsh, write zsh_source.',
+    '"$(_SURELABEL_COMPLETE=bash_source surelabel)". For zsh, replace bash_source by zsh_source.',
 )
 @click.version_option(package_name="surelabel", prog_name="surelabel")
 def main() -> None:
@@ -87,6 +88,7 @@ for _command in (
     auto_label,
     index,
     search,
+    serve,
     duplicates,
     status,
     show,

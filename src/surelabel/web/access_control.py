@@ -1,0 +1,212 @@
+"""Check the host, the origin and the token of each request.
+
+- The header ``Host`` must contain a loopback name or the host of the server. A page of another
+  site whose name was rebound to this server (DNS rebinding) is therefore refused.
+- A request that can change something must come from a page of this server, or from a program. Pages
+  of other sites can link to the server, but not embed its responses.
+- With a token, each request needs it in the header ``Authorization``, or in a cookie that the route
+  ``/api/login`` sets. Tokens in URLs are ignored, because URLs are logged.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import socket
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from surelabel.errors import InputError
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+WILDCARD_ADDRESSES = frozenset({"0.0.0.0", "::"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+SAME_SITE = frozenset({"same-origin", "none"})
+COOKIE = "surelabel-session"
+LOGIN_PATH = "/api/login"
+
+
+@dataclass(frozen=True)
+class AccessRules:
+    """Host and token of a server.
+
+    Attributes:
+        host: Name or address at which the server listens.
+        token: Token of the requests, or None if requests need no token.
+
+    Raises:
+        InputError: If the host is not a loopback address and there is no token, or if the token is
+            not printable ASCII without spaces.
+    """
+
+    host: str
+    token: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.token is not None and not (
+            self.token.isascii() and self.token.isprintable() and self.token.split() == [self.token]
+        ):
+            raise InputError(
+                "The token must consist of printable ASCII characters without spaces; got another "
+                "text. Choose another token."
+            )
+        if self.token is None and not is_loopback_host(self.host):
+            raise InputError(
+                f"--host {self.host} makes the server available to other machines, which requires "
+                "--token; got no token. Add --token, or remove --host."
+            )
+
+    def allows_host(self, value: str) -> bool:
+        """Return whether the header ``Host`` has an allowed value, with any port."""
+        name = _host_name(value)
+        if name in LOOPBACK_NAMES or name == self.host.lower():
+            return True
+        # without a name to compare: a rebound name is not an address, and not this machine's name
+        return self.host in WILDCARD_ADDRESSES and (
+            _is_ip_address(name) or name == socket.gethostname().lower()
+        )
+
+    def allows_token(self, token: str) -> bool:
+        """Return whether a token is the token of the server, in constant time."""
+        return self.token is None or hmac.compare_digest(token.encode(), self.token.encode())
+
+    @property
+    def cookie_value(self) -> str:
+        """Return the value of the cookie, from which the token cannot be computed."""
+        key = (self.token or "").encode()
+        return hmac.new(key, b"surelabel session", hashlib.sha256).hexdigest()
+
+    def allows_cookie(self, header: str) -> bool:
+        """Return whether the header ``Cookie`` contains the cookie of a login."""
+        try:
+            cookie = SimpleCookie(header).get(COOKIE)
+        except CookieError:
+            return False
+        value = "" if cookie is None else cookie.value
+        return hmac.compare_digest(value.encode(), self.cookie_value.encode())
+
+
+class AccessControlMiddleware:
+    """Refuse requests with another host, another origin or without the token.
+
+    Args:
+        application: Inner application.
+        rules: Host and token of the server.
+    """
+
+    def __init__(self, application: ASGIApp, rules: AccessRules) -> None:
+        self._application, self._rules = application, rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run a request, or respond with the status 401, 403 or 421."""
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        await (refusal or self._application)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        """Return the response to a request that is refused, or None."""
+        headers, rules = Headers(scope=scope), self._rules
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not rules.allows_host(hosts[0]):
+            return _refusal_response(421, "The header Host must contain the host of this server.")
+        is_safe = scope["method"] in SAFE_METHODS
+        is_allowed = _is_top_level_page if is_safe else _is_same_origin
+        if not is_allowed(headers, hosts[0]):
+            return _refusal_response(403, "The request must come from a page of this server.")
+        if rules.token is None or (scope["path"], scope["method"]) == (LOGIN_PATH, "POST"):
+            return None
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and rules.allows_token(token.strip()):
+            return None
+        if any(rules.allows_cookie(cookie) for cookie in headers.getlist("cookie")):
+            return None
+        return _refusal_response(
+            401,
+            "The request needs the token of the server. Send the header Authorization: Bearer "
+            "TOKEN, or log in with POST /api/login.",
+            {"www-authenticate": "Bearer"},
+        )
+
+
+class LoginToken(BaseModel):
+    """Body of a login."""
+
+    token: str = Field(max_length=1000)
+
+
+def create_login_routes(rules: AccessRules) -> APIRouter:
+    """Return the route ``/login``.
+
+    Args:
+        rules: Host and token of the server.
+    """
+    router = APIRouter(tags=["status"])
+
+    @router.post("/login", summary="Log in", responses={401: {"description": "Wrong token."}})
+    async def login(body: LoginToken) -> JSONResponse:
+        """Set an HttpOnly cookie, with which a browser is logged in until it is closed."""
+        if not rules.allows_token(body.token):
+            return _refusal_response(401, "The token is wrong.")
+        response = JSONResponse({"status": "ok"})
+        if rules.token is not None:
+            response.set_cookie(COOKIE, rules.cookie_value, httponly=True, samesite="strict")
+        return response
+
+    return router
+
+
+def is_loopback_host(host: str) -> bool:
+    """Return whether a name or address can be reached from this machine only.
+
+    Example:
+        >>> is_loopback_host("127.0.0.1"), is_loopback_host("::1"), is_loopback_host("0.0.0.0")
+        (True, True, False)
+    """
+    return host == "localhost" or (_is_ip_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_ip_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _host_name(value: str) -> str:
+    """Return the name or address of a header ``Host`` without brackets and port, in lower case."""
+    try:
+        parts = urlsplit(f"//{value}")
+        _ = parts.port
+    except ValueError:
+        return ""
+    is_plain = parts.netloc == value and "@" not in value
+    return (parts.hostname or "") if is_plain else ""
+
+
+def _is_top_level_page(headers: Headers, host: str) -> bool:
+    """Return whether a request comes from this server or a program, or the user follows a link.
+
+    Other pages can therefore neither embed images of the server nor measure its times.
+    """
+    is_link = headers.get("sec-fetch-mode") == "navigate"
+    return is_link or headers.get("sec-fetch-site", "none") in SAME_SITE
+
+
+def _is_same_origin(headers: Headers, host: str) -> bool:
+    """Return whether a request comes from a page of this server, or from a program."""
+    if headers.get("sec-fetch-site", "none") not in SAME_SITE:
+        return False
+    origins = headers.getlist("origin")
+    return all(origin in (f"http://{host}", f"https://{host}") for origin in origins)
+
+
+def _refusal_response(
+    status: int, message: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    return JSONResponse({"error": message}, status, {"connection": "close", **(headers or {})})

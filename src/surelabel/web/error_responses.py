@@ -1,0 +1,79 @@
+"""Convert errors to JSON responses with the messages of the command line."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from surelabel.errors import (
+    ConfigError,
+    DataError,
+    InputError,
+    MissingPart,
+    NotFitted,
+    QuerySyntaxError,
+    SurelabelError,
+    UnknownName,
+)
+
+MAX_QUOTED_LENGTH = 60  # characters of an invalid value in a message
+STATUS_OF_ERROR: Sequence[tuple[type[SurelabelError], int]] = (  # the first class that matches
+    (InputError, 400),
+    (UnknownName, 404),
+    (ConfigError, 501),
+    (MissingPart, 501),
+    (NotFitted, 501),
+    (DataError, 500),  # the index is damaged
+)
+
+
+def error_response(error: SurelabelError, status: int | None = None) -> JSONResponse:
+    """Return the response for an error of this package: ``error`` and, in a query, ``position``.
+
+    Args:
+        error: Error.
+        status: Status code. If None, the class of the error determines the status.
+    """
+    if status is None:
+        status = next((code for kind, code in STATUS_OF_ERROR if isinstance(error, kind)), 500)
+    if isinstance(error, QuerySyntaxError):
+        content: dict[str, Any] = {"error": error.reason, "position": error.position}
+    else:
+        content = {"error": " ".join(str(error).split())}
+    return JSONResponse(content, status)
+
+
+def add_error_handlers(application: FastAPI) -> None:
+    """Add the functions that convert exceptions to responses."""
+
+    @application.exception_handler(SurelabelError)
+    def respond_to_error(request: Request, error: SurelabelError) -> JSONResponse:
+        return error_response(error)
+
+    @application.exception_handler(StarletteHTTPException)
+    def respond_to_http_error(request: Request, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+    @application.exception_handler(RequestValidationError)
+    def respond_to_invalid_argument(
+        request: Request, error: RequestValidationError
+    ) -> JSONResponse:
+        return JSONResponse({"error": describe_invalid_argument(error)}, 400)
+
+    @application.exception_handler(Exception)
+    def respond_to_defect(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"error": "The server has a defect; see its standard error."}, 500)
+
+
+def describe_invalid_argument(error: RequestValidationError) -> str:
+    """Return one line for the first invalid argument of a request."""
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
+    if first["type"] == "missing":
+        return f"The argument {name} is required; got a request without it."
+    text = repr(first.get("input"))
+    text = text if len(text) <= MAX_QUOTED_LENGTH else text[: MAX_QUOTED_LENGTH - 3] + "..."
+    return f"The argument {name} is invalid: {first['msg']}; got {text}."

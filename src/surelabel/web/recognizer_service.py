@@ -1,0 +1,119 @@
+"""Run the recognizer of an index in a worker process, for uploads and heat maps."""
+
+from concurrent.futures import Future
+from typing import Any
+
+from surelabel.errors import MissingPart
+from surelabel.retrieval import Index
+from surelabel.web.image_worker import ImageWorkerPool
+
+TASKS_MODULE = "surelabel.web.recognizer_tasks"  # not imported here, because it imports torch
+LOADING_SECONDS = 600.0
+NO_RECOGNIZER = (
+    "Uploads and heat maps need the recognizer of the index, which the index does not record. "
+    "Start the server with --model, or run `surelabel index` with --model once."
+)
+
+
+class RecognizerService:
+    """Recognizer of an index, which is loaded by a worker process.
+
+    Args:
+        model: Saved recognizer or name of an encoder, or None for the recorded recognizer.
+        device: PyTorch device of the encoder.
+        root: Root folder of the images, or None for the stored root.
+        seconds: Maximum time of an image.
+    """
+
+    def __init__(self, model: str | None, *, device: str, root: str | None, seconds: float) -> None:
+        self._model, self._device, self._root = model, device, root
+        self._pool = ImageWorkerPool(TASKS_MODULE, n_workers=1, seconds=seconds)
+        self._loading: dict[str, Future[Any]] = {}  # by fingerprint
+
+    @property
+    def n_replaced(self) -> int:
+        """Return the number of worker processes that failed and were replaced."""
+        return self._pool.n_replaced
+
+    def start_loading(self, index: Index) -> "Future[Any]":
+        """Load the recognizer of an index in the worker process, without waiting for it.
+
+        Raises:
+            MissingPart: If no recognizer is recorded or given.
+        """
+        if self._model is None and index.recognizer is None:
+            raise MissingPart(NO_RECOGNIZER)
+        if index.model not in self._loading:
+            future = self._pool.submit(
+                "load_recognizer", seconds=LOADING_SECONDS, source=self._source(index)
+            )
+            self._loading = {index.model: future}
+        return self._loading[index.model]
+
+    def check(self, index: Index) -> None:
+        """Wait until the recognizer is loaded.
+
+        Raises:
+            MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+        """
+        self.start_loading(index).result()
+
+    def state(self, index: Index) -> dict[str, str | None]:
+        """Return the state of the recognizer: ``loading``, ``ready`` or ``missing`` with reason."""
+        try:
+            future = self.start_loading(index)
+        except MissingPart as error:
+            return {"state": "missing", "reason": str(error)}
+        if not future.done():
+            return {"state": "loading", "reason": None}
+        error_of_loading = future.exception()
+        if error_of_loading is None:
+            return {"state": "ready", "reason": None}
+        return {"state": "missing", "reason": str(error_of_loading)}
+
+    async def predict_labels(self, index: Index, content: bytes) -> dict[str, float]:
+        """Return the probability of each label of an image.
+
+        Args:
+            index: Index of the recognizer.
+            content: Content of an image file.
+
+        Raises:
+            MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+            DataError: If the image cannot be read, or its process fails.
+        """
+        values, _ = await self._run("predict_labels", index, content=content)
+        return dict(values)
+
+    async def encode_heat_map(self, index: Index, path: str, label: str, side: int) -> bytes:
+        """Return an image with the heat map of a label as a PNG file.
+
+        Raises:
+            MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+            UnknownName, ConfigError: If the recognizer does not localize the label.
+            DataError: If the image cannot be read, or its process fails.
+        """
+        _, content = await self._run("encode_heat_map", index, path=path, label=label, side=side)
+        return content
+
+    def close(self) -> None:
+        """End the worker process."""
+        self._pool.close()
+
+    async def _run(self, task: str, index: Index, **arguments: Any) -> tuple[Any, bytes]:
+        future = self.start_loading(index)
+        if future.done() and future.exception() is not None:
+            future.result()
+        source = self._source(index)
+        # a new process loads the recognizer, which can take longer than an image
+        await self._pool.run("load_recognizer", seconds=LOADING_SECONDS, source=source)
+        return await self._pool.run(task, source=source, **arguments)
+
+    def _source(self, index: Index) -> dict[str, Any]:
+        return {
+            "folder": str(index.folder),
+            "root": self._root,
+            "model": self._model,
+            "device": self._device,
+            "fingerprint": index.model,
+        }

@@ -1,0 +1,41 @@
+"""Add the headers to each response with which a browser restricts its use."""
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SECURITY_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; img-src 'self'; script-src 'self'; style-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+DEFAULT_CACHING = (b"cache-control", b"no-store")
+_ENCODED = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+
+
+class SecurityHeadersMiddleware:
+    """Add the security headers, and ``cache-control: no-store`` if no caching is defined.
+
+    Args:
+        application: Inner application.
+    """
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run a request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [*message["headers"], *_ENCODED]
+                if not any(name == b"cache-control" for name, _ in message["headers"]):
+                    headers.append(DEFAULT_CACHING)
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await self._application(scope, receive, send_with_headers)

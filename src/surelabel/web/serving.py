@@ -1,0 +1,140 @@
+"""Listen on a port, and serve an index until the user stops the server."""
+
+import errno
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from surelabel.errors import DataError, InputError
+from surelabel.retrieval import Index
+from surelabel.retrieval.query_encoding import QueryEncoder
+from surelabel.web.access_control import AccessRules
+from surelabel.web.application import create_application
+from surelabel.web.connection_timeouts import timed_connection_class
+from surelabel.web.index_session import IndexSession
+from surelabel.web.recognizer_service import RecognizerService
+from surelabel.web.request_limits import RequestLimits
+
+BACKLOG = 1024  # connections that wait until the server accepts them
+SHUTDOWN_SECONDS = 5  # for requests in work when the user stops the server
+
+
+class IndexServer:
+    """HTTP server of an index.
+
+    Args:
+        folder: Folder of the index.
+        load_encoder: Function that returns the recognizer of an index for sentences.
+        model: Saved recognizer or name of an encoder, or None for the recorded recognizer.
+        device: PyTorch device of the encoder.
+        root: Root folder of the images, or None for the stored root.
+        host: Name or address at which the server listens.
+        port: Port, or 0 for any free port.
+        token: Token of the requests, or None if requests need no token.
+        limits: Limits of the requests.
+
+    Raises:
+        InputError: If the host is not a loopback address and there is no token, or if the
+            recognizer ``model`` is not that of the index.
+        DataError: If the index is missing, damaged or empty, or if the port is in use.
+        MissingPart: If the recognizer ``model`` cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        load_encoder: Callable[[Index], QueryEncoder],
+        model: str | None = None,
+        device: str = "cpu",
+        root: str | None = None,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        token: str | None = None,
+        limits: RequestLimits | None = None,
+    ) -> None:
+        limits = limits or RequestLimits()
+        rules = AccessRules(host, token)
+        self.session = IndexSession(folder, root=root, load_encoder=load_encoder)
+        self._socket = open_listening_socket(host, port)
+        recognizer = RecognizerService(
+            model, device=device, root=root, seconds=limits.image_seconds
+        )
+        if model is not None:
+            try:
+                recognizer.check(self.session.current().index)
+            except BaseException:
+                recognizer.close()
+                self._socket.close()
+                raise
+        self.application = create_application(self.session, recognizer, rules, limits)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                self.application,
+                http=timed_connection_class(limits.header_seconds),
+                ws="none",
+                log_config=None,
+                log_level="error",  # a warning for each refused connection would fill a log
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                h11_max_incomplete_event_size=limits.header_bytes,
+                limit_concurrency=limits.n_connections,
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            )
+        )
+        self._host = host
+
+    @property
+    def url(self) -> str:
+        """Return the address of the server."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._socket.getsockname()[1]}"
+
+    def run(self) -> None:
+        """Answer requests until the process receives SIGINT or SIGTERM, or `stop` is called."""
+        with self._socket:
+            self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """End `run`, which another thread executes."""
+        self._server.should_exit = True
+
+
+def open_listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on a port.
+
+    Args:
+        host: Name or address.
+        port: Port, or 0 for any free port.
+
+    Raises:
+        DataError: If the port is in use.
+        InputError: If the host is not an address of this machine, or the port is not allowed.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise InputError(
+            f"--host must be a name or address of this machine; got {host}. Choose another host."
+        ) from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise DataError(
+                f"Port {port} of {host} must be free; another program uses it. Give another port "
+                "with --port."
+            ) from error
+        raise InputError(
+            f"The server cannot listen on port {port} of {host}: {error.strerror}. Choose another "
+            "--host or --port."
+        ) from error
+    return listening

@@ -1,0 +1,176 @@
+"""Fixtures: an index with hostile files, and servers that run in threads of this process."""
+
+import http.client
+import os
+import shutil
+import struct
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+
+import httpx
+import numpy as np
+import pytest
+from PIL import Image
+
+from surelabel.data import collection
+from surelabel.errors import InputError
+from surelabel.records import Predictions
+from surelabel.retrieval import Index
+from surelabel.web.request_limits import RequestLimits
+from surelabel.web.serving import IndexServer
+
+NAMES = ["lion", "coffee", "guitar", "<script>alert(1)</script>"]
+N_PHOTOGRAPHS = 4
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+QUICK = RequestLimits(
+    upload_bytes=2**20,
+    body_bytes=2**12,
+    body_seconds=0.6,
+    header_seconds=0.6,
+    image_seconds=20.0,
+    n_connections=100,
+)
+
+
+def png_bomb(side=60_000):
+    """Return a PNG file of a few bytes whose header states a large image."""
+
+    def chunk(kind, data):
+        checksum = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + checksum
+
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(bytes(10_000))
+    parts = [chunk(b"IHDR", header), chunk(b"IDAT", pixels), chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def write_rotated_image(path):
+    """Write a JPEG of 300 x 100 stored pixels that is upright with 100 x 300, with metadata."""
+    image = Image.new("RGB", (300, 100), "red")
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "secret description"
+    image.save(path, exif=exif, comment=b"secret comment")
+
+
+def write_index(folder, paths, root, *, names=NAMES, seed=0):
+    """Write an index of random log-odds, and return it."""
+    shape = (len(paths), len(names))
+    logits = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+    predictions = Predictions([str(path) for path in paths], names, logits, logits, "tested", "m")
+    return Index.create(folder, predictions, root=root)
+
+
+def no_encoder(index):
+    raise InputError("no recognizer")
+
+
+@pytest.fixture(scope="session")
+def photographs():
+    """Return the paths of images of the package."""
+    return [Path(path) for path in collection("scenes-80", split="test").paths[:N_PHOTOGRAPHS]]
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory, photographs):
+    """Create a folder with images, hostile files and an index without a recognizer."""
+    home = tmp_path_factory.mktemp("web")
+    images, outside = home / "images", home / "outside"
+    images.mkdir()
+    outside.mkdir()
+    for path in photographs:
+        shutil.copy(path, images)
+        shutil.copy(path, outside)
+    paths = sorted(images.glob("*.jpg"))
+    (images / "svg.jpg").write_text(SVG)
+    (images / "bomb.png").write_bytes(png_bomb())
+    (images / "<img src=x onerror=alert(1)>.jpg").write_bytes(paths[0].read_bytes())
+    write_rotated_image(images / "rotated.jpg")
+    os.symlink(outside / paths[1].name, images / "link.jpg")
+    os.symlink(paths[1], images / "inner.jpg")
+    os.symlink(outside / paths[2].name, outside / "outer-link.jpg")
+    special = ["svg.jpg", "bomb.png", "<img src=x onerror=alert(1)>.jpg", "rotated.jpg"]
+    special += ["link.jpg", "inner.jpg", "missing.jpg"]
+    others = [outside / paths[3].name, outside / "outer-link.jpg"]
+    indexed = [*paths, *(images / name for name in special), *others]
+    write_index(home / "index", indexed, images)
+    return home
+
+
+@contextmanager
+def running_server(folder, **options):
+    """Run a server in a thread; yield its client, address and `IndexServer`."""
+    options = {"limits": QUICK, "load_encoder": no_encoder, "port": 0} | options
+    server = IndexServer(str(folder), **options)
+    thread = Thread(target=server.run)
+    thread.start()
+    try:
+        with httpx.Client(base_url=server.url, timeout=30, trust_env=False) as client:
+            port = int(server.url.rpartition(":")[2])
+            yield SimpleNamespace(client=client, url=server.url, port=port, server=server)
+    finally:
+        server.stop()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def served(home):
+    """Start the server of the index without a recognizer."""
+    with running_server(home / "index") as served:
+        yield served
+
+
+@pytest.fixture
+def client(served):
+    return served.client
+
+
+@pytest.fixture
+def get(served):
+    """Return a function that returns the status and the content of a URL, which is sent as is."""
+
+    def send(url):
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=15)
+        connection.request("GET", url)
+        response = connection.getresponse()
+        content = response.read()
+        connection.close()
+        return response.status, content.decode(errors="replace")
+
+    return send
+
+
+@pytest.fixture
+def identifier(client):
+    """Return a function that returns the identifier of an image by the end of its path."""
+    hits = client.get("/api/search", params={"q": "lion", "limit": 200}).json()["hits"]
+
+    def find(end):
+        return next(hit["id"] for hit in hits if hit["path"].endswith(end))
+
+    return find
+
+
+@pytest.fixture(scope="session", name="running_server")
+def _running_server():
+    """Return the context manager that runs a server of an index."""
+    return running_server
+
+
+@pytest.fixture(scope="session", name="write_index")
+def _write_index():
+    """Return the function that writes an index of random log-odds."""
+    return write_index
+
+
+@pytest.fixture(name="png_bomb")
+def _png_bomb():
+    return png_bomb()
+
+
+@pytest.fixture
+def svg():
+    return SVG.encode()
