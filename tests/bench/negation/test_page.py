@@ -50,6 +50,27 @@ def test_probabilities_are_called_wrong_only_if_the_interval_excludes_0(results)
     assert "P(a) P(b) is not significantly biased" in second
 
 
+def test_lengths_with_the_same_error_are_in_one_sentence(results):
+    first = results.encoders[0].conjunctions[0]
+    conjunctions = tuple(
+        replace(
+            first,
+            length=length,
+            with_unwanted=False,
+            relevance_rate=0.1,
+            difference=ConfidenceInterval(value, value - 0.01, value + 0.01),
+            ratio=ConfidenceInterval(ratio, ratio, ratio),
+        )
+        for length, value, ratio in [(1, 0.005, 1.01), (2, -0.02, 0.31), (3, -0.03, 0.09)]
+    )
+    encoder = replace(results.encoders[0], conjunctions=conjunctions, pairs=())
+    assert list(independence_conclusions(encoder)) == [
+        "**tiny-vit**, only wanted labels: the mean probability is not significantly biased with 1 "
+        "literal (ratio 1.01). The mean probability is too low with 2 and 3 literals (ratios 0.31 "
+        "and 0.09)."
+    ]
+
+
 def test_the_page_states_queries_images_seed_and_selected_settings(results):
     page = "\n\n".join(negation_paragraphs(results))
     assert "100 validation and 150 test images with 80 labels" in page

@@ -70,7 +70,7 @@ SELECTION = (
 ROWS_HEADING = "Each row computes one of the following scores for an image with feature vector x:"
 ROW_DESCRIPTIONS = (
     "log p_a + log(1 - p_b), where p_a and p_b are probabilities of the zero-shot recognizer after "
-    "`Recognizer.calibrate` on the validation images. The calibrators are: {calibrations}.",
+    "`Recognizer.calibrate` on the validation images. {calibrations}",
     "the score of row 1 with the calibrator that the package contains. No image of this "
     "comparison is used to fit this calibrator.",
     "the score of row 1 with p_c = sigmoid(s_c) for each label c. The uncalibrated zero-shot score "
@@ -209,7 +209,7 @@ def negation_conclusions(encoder: EncoderResults) -> Iterator[str]:
         relations = [f"{relation} {_rows_text(rows)}" for relation, rows in groups.items() if rows]
         yield (
             f"**{encoder.name}**: the {METRIC_TITLES[metric]} of row {_number(QUERY)} is {value} "
-            f"%, which is {_clauses(relations)}."
+            f"%. This value is {_clauses(relations)}."
         )
     wanted = next(row for row in encoder.rows if row.key == WANTED)
     yield (
@@ -227,15 +227,17 @@ def independence_conclusions(encoder: EncoderResults) -> Iterator[str]:
     """
     for with_unwanted in (False, True):
         rows = [row for row in encoder.conjunctions if row.with_unwanted == with_unwanted]
-        texts = [
-            f"{_direction(row.difference)} with {row.length} "
-            f"{'literals' if row.length > 1 else 'literal'} (ratio {row.ratio.value:.2f})"
-            for row in rows
-            if row.relevance_rate > 0
-        ]
+        groups: dict[str, list[ConjunctionCalibration]] = {}
+        for row in rows:
+            if row.relevance_rate > 0:
+                groups.setdefault(_direction(row.difference), []).append(row)
         kind = "with unwanted labels" if with_unwanted else "only wanted labels"
-        if texts:
-            yield f"**{encoder.name}**, {kind}: the mean probability is {_clauses(texts)}."
+        sentences = [
+            f"mean probability is {direction} with {_literals_text(of_direction)}."
+            for direction, of_direction in groups.items()
+        ]
+        if sentences:
+            yield f"**{encoder.name}**, {kind}: the {' The '.join(sentences)}"
     for pair in encoder.pairs:
         error = interval_cell(pair.signed_error.value, pair.signed_error, format_value=_share)
         kind = "frequent pairs" if pair.is_frequent else "all pairs"
@@ -273,7 +275,10 @@ def _setup(results: NegationResults) -> Iterator[str]:
 
 
 def _negation_row_descriptions(results: NegationResults) -> list[str]:
-    calibrations = "; ".join(f"{e.name}, {e.calibrated_on}" for e in results.encoders)
+    calibrations = " ".join(
+        f"The recognizer of {encoder.name} is calibrated with {encoder.calibrated_on}."
+        for encoder in results.encoders
+    )
     sentence = f'"{results.encoders[0].selected[TUNED[0]].setting.template}"'
     return [text.format(calibrations=calibrations, sentence=sentence) for text in ROW_DESCRIPTIONS]
 
@@ -406,6 +411,14 @@ def _row_numbers() -> str:
 def _rows_text(rows: Sequence[NegationRow]) -> str:
     numbers = [str(_number(row.key)) for row in rows]
     return f"row{'s' if len(rows) > 1 else ''} {_joined(numbers)}"
+
+
+def _literals_text(rows: Sequence[ConjunctionCalibration]) -> str:
+    """Return numbers of literals with their ratios: ``1 and 2 literals (ratios 0.99 and 0.31)``."""
+    lengths = _joined([str(row.length) for row in rows])
+    ratios = _joined([f"{row.ratio.value:.2f}" for row in rows])
+    literals = "literal" if lengths == "1" else "literals"
+    return f"{lengths} {literals} ({'ratios' if len(rows) > 1 else 'ratio'} {ratios})"
 
 
 def _joined(texts: Sequence[str]) -> str:

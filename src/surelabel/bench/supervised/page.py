@@ -109,7 +109,7 @@ def supervised_conclusions(results: SupervisedResults) -> Iterator[str]:
     for (method, reference), differences in comparisons.items():
         yield from _comparison_sentences(method, reference, differences)
     for method in dict.fromkeys(difference.method for difference in results.differences):
-        yield _value_sentence(results.rows_of_method(method))
+        yield _value_sentences(results.rows_of_method(method))
 
 
 def _comparison_sentences(
@@ -143,12 +143,13 @@ def _comparison_sentences(
             )
 
 
-def _value_sentence(rows: list[SupervisedRow]) -> str:
-    """Return a sentence with the mAP and the Brier skill of a method."""
-    mean_precision, skill = percent_column(MAP), percent_column("brier_skill")
-    return (
-        f"{rows[0].method} has an mAP of {_joined(map(mean_precision, rows))} % and a Brier skill "
-        f"of {_joined(map(skill, rows))} % with {_joined(row.n_images for row in rows)} images."
+def _value_sentences(rows: list[SupervisedRow]) -> str:
+    """Return one sentence with the mAP and one with the Brier skill of a method."""
+    counts = _joined(row.n_images for row in rows)
+    return " ".join(
+        f"The {CONCLUSION_METRICS[metric]} of {rows[0].method} is "
+        f"{_joined(map(percent_column(metric), rows))} % with {counts} images."
+        for metric in (MAP, "brier_skill")
     )
 
 
