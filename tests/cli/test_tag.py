@@ -100,9 +100,12 @@ def test_a_run_without_a_shown_label_says_so_and_names_the_options(home, run, op
     done = run("tag", "images", "--model", "recognizer", *options.split())
     assert done.code == 0
     assert set(re.findall(": (.*)", done.out)) <= {"-"}
+    remedy = "Give --top-k K"
+    if threshold.startswith("the threshold "):
+        remedy = "Give a lower --threshold, or give --top-k K"
     assert (
-        f"No label is shown, because all probabilities are below {threshold}. Give a lower "
-        "--threshold, or only --top-k K" in done.err
+        f"No label is shown, because all probabilities are below {threshold}. {remedy} without a "
+        "threshold to show the K most probable labels" in done.err
     )
     assert ("Written: 0 XMP sidecars" in done.err) is ("--sidecar" in options)
 

@@ -129,14 +129,14 @@ def print_no_shown_tag(terminal: Terminal, counts: TagCounts, selection: TagSele
     """
     if counts.has_shown_label or selection.threshold is None:
         return
+    is_common = isinstance(selection.threshold, float)
     threshold = (
-        f"the threshold {selection.threshold:g}"
-        if isinstance(selection.threshold, float)
-        else "the thresholds of the labels"
+        f"the threshold {selection.threshold:g}" if is_common else "the thresholds of the labels"
     )
+    remedy = "Give a lower --threshold, or give --top-k K" if is_common else "Give --top-k K"
     terminal.print_status(
-        f"No label is shown, because all probabilities are below {threshold}. Give a lower "
-        "--threshold, or only --top-k K to show the K most probable labels of each image."
+        f"No label is shown, because all probabilities are below {threshold}. {remedy} without a "
+        "threshold to show the K most probable labels of each image."
     )
 
 

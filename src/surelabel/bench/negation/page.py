@@ -194,7 +194,7 @@ def negation_paragraphs(results: NegationResults) -> Iterator[str]:
 
 
 def negation_conclusions(encoder: EncoderResults) -> Iterator[str]:
-    """Iterate over sentences on AP, P@10 and violations, which follow from the intervals."""
+    """Iterate over sentences that compare the metrics of the rows of an encoder."""
     query = next(row for row in encoder.rows if row.key == QUERY)
     others = [row for row in encoder.rows if row.key != QUERY]
     for metric in METRIC_TITLES:
