@@ -125,7 +125,7 @@ class KillBenchmark:
             code = process.wait()
         wait_for_end_of_ray(memory.pids)
         text = (self.folder / f"{out}-{name}.stderr").read_text()
-        repeated = re.search(r"([\d,]+) encoded again", text)
+        repeated = re.search(r"At most ([\d,]+) images? (?:was|were) encoded again", text)
         workers = re.search(r"with ([\d,]+) worker", text)
         record = {
             "step": name,
