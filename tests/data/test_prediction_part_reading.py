@@ -106,11 +106,11 @@ def test_a_changed_byte_of_a_value_is_found(folder, run):
 @pytest.mark.parametrize(
     ("column", "reason"),
     [
-        (pa.array([0, 1, 2, 9]), "rows that are not ascending in"),
-        (pa.array([-1, 1, 2, 3]), "rows that are not ascending in"),
-        (pa.array([1, 0, 2, 3]), "rows that are not ascending in"),
-        (pa.array([0.0, 1.0, 2.0, 3.0]), "rows that are not integers"),
-        (pa.array([0, 1, 2, None]), "rows that are not integers"),
+        (pa.array([0, 1, 2, 9]), "row numbers must be strictly increasing and in"),
+        (pa.array([-1, 1, 2, 3]), "row numbers must be strictly increasing and in"),
+        (pa.array([1, 0, 2, 3]), "row numbers must be strictly increasing and in"),
+        (pa.array([0.0, 1.0, 2.0, 3.0]), "row numbers must be integers"),
+        (pa.array([0, 1, 2, None]), "row numbers must be integers"),
     ],
 )
 def test_rows_that_no_run_writes_are_damage(folder, column, reason):
@@ -157,5 +157,5 @@ def test_vectors_of_another_type_are_damage(folder, run):
     file = folder / "part-a.parquet"
     table = pq.read_table(file)
     pq.write_table(table.append_column("vector", pa.array([0.0] * 4)), file)
-    with pytest.raises(DataError, match=r"part-a.parquet is damaged: vectors that are not lists"):
+    with pytest.raises(DataError, match=r"part-a.parquet is damaged: vectors must be lists"):
         read_prediction_part(file, run)

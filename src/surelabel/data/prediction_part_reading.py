@@ -119,7 +119,7 @@ def read_failed_images(folder: str | Path) -> FailedImages:
             rows = _check_rows(table, run).tolist()
             texts = [table[column].to_pylist() for column in ("path", "reason")]
             if not all(isinstance(text, str) for column in texts for text in column):
-                raise ValueError("a path or reason that is not text")
+                raise ValueError("each path and reason must be text")
         except PREDICTION_READ_ERRORS as error:
             raise _damaged_part_error(file, error) from error
         for row, path, reason in zip(rows, *texts, strict=True):
@@ -218,7 +218,7 @@ def _read_vectors(table: pa.Table) -> npt.NDArray[np.float16]:
     column = table[VECTOR_COLUMN]
     is_list = pa.types.is_fixed_size_list(column.type)
     if not is_list or column.type.value_type != pa.float16() or column.null_count:
-        raise ValueError("vectors that are not lists of 16-bit numbers")
+        raise ValueError("vectors must be lists of 16-bit numbers")
     values = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
     return np.asarray(values, np.float16).reshape(len(column), column.type.list_size)
 
@@ -231,10 +231,10 @@ def _check_rows(table: pa.Table, run: PredictionRun) -> npt.NDArray[np.int64]:
     """
     column = table[ROW_COLUMN]
     if column.type != pa.int64() or column.null_count:
-        raise ValueError("rows that are not integers")
+        raise ValueError("row numbers must be integers")
     rows: npt.NDArray[np.int64] = column.to_numpy()
     if len(rows) and not (rows[0] >= 0 and rows[-1] < run.n_images and (np.diff(rows) > 0).all()):
-        raise ValueError(f"rows that are not ascending in [0, {run.n_images})")
+        raise ValueError(f"row numbers must be strictly increasing and in [0, {run.n_images})")
     return rows
 
 

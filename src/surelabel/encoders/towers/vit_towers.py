@@ -210,9 +210,9 @@ class TimmVit:
 def project_timm_tokens(trunk: Any, head: nn.Module, tokens: Tensor) -> Tensor:
     """Pool each output token of a timm transformer separately, and apply the head, ``(…, d)``.
 
-    The input of the pooling is one token, copied to all prefix tokens and one patch. Therefore
-    class-token, mean and attention pooling return the same vector for each copy. Attention pooling
-    applies its value and output projections and its MLP to the token.
+    The input of the pooling is one token, copied to all prefix tokens and one patch. All inputs are
+    equal, so class-token and mean pooling return the token, and attention weights have no effect.
+    Attention pooling applies its value and output projections and its MLP to the token.
 
     Args:
         trunk: Network of timm.
