@@ -1,4 +1,4 @@
-"""Leave files without examples out of the collection of doctests, which takes half of its time."""
+"""Leave files without examples out of the collection of doctests, to save time."""
 
 import pytest
 

@@ -3,11 +3,11 @@
     python tests/robustness/kills_while_rewriting.py [--long] [--seed SEED]
 
 Every process removes images, adds a block, rescores all images, builds graphs for approximate
-search and compacts the index, again and again, reports each finished step, and is killed by
-SIGKILL. Afterwards the index must open, contain every reported step and at most one more, and every
-log-odds must be that of the image and of the last rescoring. A search for similar images must work.
-The next writer must complete the index and leave no file of the killed process. The default is 4
-kills in about two seconds; --long is 50 kills.
+search and compacts the index, also in sparse form, again and again, reports each finished step, and
+is killed by SIGKILL. Afterwards the index must open, contain every reported step and at most one
+more, and every log-odds must be that of the image and of the last rescoring. A search for similar
+images must work. The next writer must complete the index and leave no file of the killed process.
+The default is 4 kills in about two seconds; --long is 50 kills.
 """
 
 import argparse
@@ -29,7 +29,8 @@ from surelabel.retrieval import Index, hnsw_building
 from surelabel.retrieval.index_rescoring import IndexScoring
 
 N_IMAGES, N_ADDED, N_REMOVED = 300, 20, 7
-STEPS = ("remove", "add", "rescore", "ann", "compact")
+STEPS = ("remove", "add", "rescore", "ann", "compact", "sparse")
+DROP_BELOW = 1e-12  # below all probabilities, so that the sparse form stores all values
 
 
 def vectors_of(numbers):
@@ -86,6 +87,8 @@ def write(folder, report):
             index.build_ann()
         elif step == "compact":
             index.compact()
+        elif step == "sparse":
+            index.compact(drop_below=DROP_BELOW)
         else:
             level = state.level
 

@@ -3,13 +3,13 @@ import pytest
 from surelabel.errors import UnknownName
 from surelabel.web.image_identifiers import (
     ImageIdentifier,
+    image_path_checksum,
     parse_image_identifier,
-    stored_path_checksum,
 )
 
 
 def test_an_identifier_is_parsed_from_its_text():
-    identifier = ImageIdentifier(3, 17, stored_path_checksum("a/ä.jpg"))
+    identifier = ImageIdentifier(3, 17, image_path_checksum("a/ä.jpg"))
     assert parse_image_identifier(str(identifier)) == identifier
 
 
@@ -23,4 +23,4 @@ def test_another_text_is_not_an_identifier(text):
 
 
 def test_different_paths_have_different_checksums():
-    assert stored_path_checksum("a.jpg") != stored_path_checksum("b.jpg")
+    assert image_path_checksum("a.jpg") != image_path_checksum("b.jpg")

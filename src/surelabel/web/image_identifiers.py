@@ -1,10 +1,11 @@
 """Define the identifiers of indexed images in URLs, which contain no path.
 
 An identifier such as ``0-17-3f2a9c0d1e5b7a46`` consists of the number of the shard, the row number
-and a checksum of the stored path. If the index is replaced, and the row contains another image, the
+and a checksum of the path. If the index is replaced, and the row contains another image, the
 checksum does not match, and the identifier is unknown.
 """
 
+import os
 import re
 from hashlib import blake2b
 from typing import NamedTuple
@@ -16,7 +17,7 @@ _IDENTIFIER = re.compile(r"(\d{1,9})-(\d{1,12})-([0-9a-f]{16})", re.ASCII)
 
 
 class ImageIdentifier(NamedTuple):
-    """Number of a shard, row number in the shard, and checksum of the stored path."""
+    """Number of a shard, row number in the shard, and checksum of the absolute path."""
 
     shard: int
     row: int
@@ -43,9 +44,9 @@ def parse_image_identifier(text: str) -> ImageIdentifier:
     return ImageIdentifier(int(match[1]), int(match[2]), match[3])
 
 
-def stored_path_checksum(path: str) -> str:
-    """Return the checksum of a stored path in hexadecimal."""
-    return blake2b(path.encode(), digest_size=CHECKSUM_BYTES).hexdigest()
+def image_path_checksum(path: str) -> str:
+    """Return the checksum of the absolute path of an image in hexadecimal."""
+    return blake2b(os.fsencode(path), digest_size=CHECKSUM_BYTES).hexdigest()
 
 
 def unknown_image_error(text: str) -> UnknownName:

@@ -1,7 +1,7 @@
 """Keep an index open for a server, and open the index again after it was replaced."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
@@ -19,8 +19,8 @@ from surelabel.retrieval.shards import Shard
 from surelabel.web.expected_counts import ExpectedCounts
 from surelabel.web.image_identifiers import (
     ImageIdentifier,
+    image_path_checksum,
     parse_image_identifier,
-    stored_path_checksum,
     unknown_image_error,
 )
 from surelabel.web.query_access import SharedQueryEncoder, with_example_in_root
@@ -89,17 +89,16 @@ class OpenedRevision:
 
     def identifiers_of_hits(self, hits: HitList) -> list[str]:
         """Return the identifier of each image of a search result."""
-        shards = np.searchsorted(self._starts, hits.rows, side="right") - 1
-        paths = self._stored_paths(hits.rows, shards.tolist())
+        places = (np.searchsorted(self._starts, hits.rows, side="right") - 1).tolist()
         return [
             str(
                 ImageIdentifier(
                     self._searcher.shards[place].number,
                     row - self._starts[place],
-                    stored_path_checksum(path),
+                    image_path_checksum(hit.path),
                 )
             )
-            for row, place, path in zip(hits.rows, shards.tolist(), paths, strict=True)
+            for hit, row, place in zip(hits, hits.rows, places, strict=True)
         ]
 
     def find_image(self, identifier: str) -> IndexedImage:
@@ -112,11 +111,11 @@ class OpenedRevision:
         shard = self._shards.get(parsed.shard)
         if shard is None or parsed.row >= shard.n_rows:
             raise unknown_image_error(identifier)
-        stored_path = shard.paths.of_rows([parsed.row])[0]
+        path = self._searcher.root.resolve(shard.paths.of_rows([parsed.row])[0])
         is_removed = shard.is_active is not None and not shard.is_active[parsed.row]
-        if is_removed or stored_path_checksum(stored_path) != parsed.checksum:
+        if is_removed or image_path_checksum(path) != parsed.checksum:
             raise unknown_image_error(identifier)
-        return IndexedImage(self._searcher.root.resolve(stored_path), shard, parsed.row)
+        return IndexedImage(path, shard, parsed.row)
 
     def label_probabilities(self, image: IndexedImage) -> Array:
         """Return the probability of each label of an image, ``(c,)``.
@@ -135,17 +134,6 @@ class OpenedRevision:
                 "the index again (`surelabel index`)."
             )
         return np.asarray(expit(np.asarray(logits, np.float64)))
-
-    def _stored_paths(self, rows: Sequence[int], places: Sequence[int]) -> list[str]:
-        """Return the stored paths of rows of the index, with one read for each shard."""
-        paths = [""] * len(rows)
-        for place, shard in enumerate(self._searcher.shards):
-            numbers = [number for number, other in enumerate(places) if other == place]
-            if numbers:
-                local_rows = [rows[number] - self._starts[place] for number in numbers]
-                for number, path in zip(numbers, shard.paths.of_rows(local_rows), strict=True):
-                    paths[number] = path
-        return paths
 
 
 class IndexSession:

@@ -20,7 +20,7 @@ class RequestMetrics:
         self.n_in_work = 0
         self._counts: Counter[tuple[str, str, int]] = Counter()
         self._buckets: dict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
-        self._seconds: Counter[str] = Counter()
+        self._seconds: dict[str, float] = defaultdict(float)
 
     def add(self, route: str, method: str, status: int, seconds: float) -> None:
         """Add a request.
@@ -33,7 +33,7 @@ class RequestMetrics:
         """
         self._counts[route, method if method in METHODS else "other", status] += 1
         self._buckets[route][bisect_left(BUCKETS, seconds)] += 1
-        self._seconds[route] += seconds  # type: ignore[assignment]
+        self._seconds[route] += seconds
 
     def format(self, gauges: Mapping[str, float]) -> str:
         """Return all numbers in the text format of Prometheus.
