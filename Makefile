@@ -8,7 +8,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN)
 
 unexport PYTHONDONTWRITEBYTECODE # the suite starts many processes, which share compiled modules
 
-.PHONY: setup demo test kills check fix docs weights collection
+.PHONY: setup demo test kills load check fix docs weights collection
 
 # Install the package and its tools, with the pinned versions, into .venv.
 setup: $(INSTALLED)
@@ -32,6 +32,10 @@ test: setup
 kills: $(INSTALLED)
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 		timeout --kill-after 30 2400 $(BIN)/python benchmarks/cluster_kills.py "$$folder" --images 20000 --compare
+
+# Serve an index of 1,000,000 images to 32 clients for one minute: searches, thumbnails and uploads.
+load: $(INSTALLED)
+	$(BIN)/python benchmarks/serve.py --rows 1000000 --files --clients 32 --seconds 60
 
 # Check the style, the types, the generated pages and the wheel.
 check: $(INSTALLED)

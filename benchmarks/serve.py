@@ -1,21 +1,26 @@
 """Measure the server of an index: the time of a first page, then a load of several clients.
 
-    python benchmarks/serve.py [--index FOLDER] [--rows N] [--clients N] [--seconds N]
+    python benchmarks/serve.py [--index FOLDER] [--rows N] [--files] [--clients N] [--seconds N]
 
 Without --index, an index of simulated log-odds is written to a temporary folder, as by
-benchmarks/search.py. The server is a separate process on a loopback port. The first part measures
-50 first pages of random queries with one client: *server* is the time in the application, which the
-header server-timing contains, and *client* is the time of the whole request. The second part sends
-requests of several clients at the same time: 70 % searches, 20 % thumbnails and 10 % uploads; if
-the index has no recognizer, the uploads are searches. The memory is that of the server and its
-worker processes (proportional set size), after a tenth of the time and at the end. The script
-prints Markdown tables, and fails if a request of the second part fails.
+benchmarks/search.py. With --files, each image is a hard link of a test image of scenes-80, the
+recognizer of the index is tiny-vit, and one of these images is uploaded. The server is a separate
+process on a loopback port. The first part measures 50 first pages of random queries with one
+client: *server* is the time in the application, which the header server-timing contains, and
+*client* is the time of the whole request. The second part sends requests of several clients at the
+same time: 70 % searches, 20 % thumbnails and 10 % uploads; if the index has no recognizer, the
+uploads are searches. The memory is that of the server and its worker processes (proportional set
+size), after a tenth of the time, but at most one minute, and at the end. The script prints Markdown
+tables. It fails if a request of the second part fails. A load of ten minutes or more also fails if
+the memory after one minute and at the end differ by more than 5 %.
 """
 
 import argparse
 import http.client
 import json
+import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -29,11 +34,16 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 from search import NAMES, SHAPES, simulated_blocks, stored_paths
 
+from surelabel.data import collection
+from surelabel.recognizer import Recognizer
+from surelabel.recognizer.index_calibration import recognizer_record_of_index
 from surelabel.records import Predictions
 from surelabel.retrieval import Index
 
 N_FIRST_PAGES, PAGE = 50, 50
 BOUNDARY = "surelabel-benchmark"
+MAX_MEMORY_CHANGE = 0.05  # from the first minute to the end of a long load
+LONG_LOAD_SECONDS = 600
 
 
 def create_simulated_index(folder: str, rows: int) -> None:
@@ -48,6 +58,40 @@ def create_simulated_index(folder: str, rows: int) -> None:
             index.add(predictions)
     if index is not None:
         index.compact()
+
+
+def create_index_with_files(folder: str, root: str, rows: int) -> str:
+    """Write an index of simulated log-odds and its image files; return one of the image files.
+
+    The recognizer of the index is tiny-vit with the labels of scenes-80.
+    """
+    files = collection("scenes-80", split="test").paths
+    recognizer = Recognizer.zero_shot("tiny-vit", collection("scenes-80", split="test").names)
+    record, index = recognizer_record_of_index(recognizer, "tiny-vit"), None
+    for start, logits in simulated_blocks(rows):
+        paths = [os.path.join(root, path) for path in stored_paths(start, len(logits))]
+        for row, path in enumerate(paths, start):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            link_or_copy(files[row % len(files)], path)
+        values = logits[:, : len(recognizer.names)]
+        predictions = Predictions(
+            paths, recognizer.names, values, values, "simulated", recognizer.fingerprint
+        )
+        if index is None:
+            index = Index.create(folder, predictions, root=root, recognizer=record)
+        else:
+            index.add(predictions)
+    if index is not None:
+        index.compact()
+    return str(files[0])
+
+
+def link_or_copy(source: str, path: str) -> None:
+    """Create a hard link, or a copy if the file is on another file system."""
+    try:
+        os.link(source, path)
+    except OSError:
+        shutil.copy(source, path)
 
 
 class Client:
@@ -172,6 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--index", help="folder of an index")
     parser.add_argument("--rows", type=int, default=100_000, help="images of a simulated index")
+    parser.add_argument("--files", action="store_true", help="write image files for --rows")
     parser.add_argument("--image", help="image file for the uploads")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=10)
@@ -180,7 +225,10 @@ def main() -> None:
         index = arguments.index
         if index is None:
             index = f"{folder}/index"
-            create_simulated_index(index, arguments.rows)
+            if arguments.files:
+                arguments.image = create_index_with_files(index, f"{folder}/images", arguments.rows)
+            else:
+                create_simulated_index(index, arguments.rows)
         command = [sys.executable, "-m", "surelabel", "serve", index, "--port", "0", "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
@@ -214,7 +262,7 @@ def measure(started: dict, process: int, arguments: argparse.Namespace) -> None:
     for name, values in (("server", server_times), ("client", client_times)):
         print(f"| {name} | {statistics.median(values):.1f} | {percentile(values, 0.99):.1f} |")
     threads, times, failures = run_load(url, labels, image, arguments.clients, arguments.seconds)
-    time.sleep(arguments.seconds / 10)
+    time.sleep(min(arguments.seconds / 10, 60))
     memory_at_start = memory_of_processes(process)
     for thread in threads:
         thread.join()
@@ -225,8 +273,10 @@ def measure(started: dict, process: int, arguments: argparse.Namespace) -> None:
         p50, p99 = percentile(values, 0.5), percentile(values, 0.99)
         print(f"| {kind} | {len(values):,} | {p50:.1f} | {p99:.1f} |")
     print(f"\nFailures: {dict(failures) or 'none'}")
-    print(f"Memory: {memory_at_start:.0f} MB, at the end {memory_at_end:.0f} MB")
-    if failures:
+    change = memory_at_end / memory_at_start - 1
+    print(f"Memory: {memory_at_start:.0f} MB, at the end {memory_at_end:.0f} MB ({change:+.1%})")
+    is_long = arguments.seconds >= LONG_LOAD_SECONDS
+    if failures or (is_long and abs(change) > MAX_MEMORY_CHANGE):
         sys.exit(1)
 
 
