@@ -17,7 +17,7 @@ def test_calibration_counts_positives_and_lists_the_rarest_labels(home, run):
     rows = test.targets[:, columns].any(axis=1).nonzero()[0][:24]
     counts = test.targets[rows][:, columns].sum(axis=0).astype(int).tolist()
     assert found["positives"] == dict(zip(names, counts, strict=True))
-    assert found["label_next"] == sorted(names, key=lambda n: found["positives"][n])
+    assert found["rarest_labels"] == sorted(names, key=lambda n: found["positives"][n])
     assert found["recognizer"] is None
 
 

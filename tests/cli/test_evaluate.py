@@ -30,7 +30,7 @@ def test_evaluation_as_json_has_the_noise_floor(home, run):
     found = json.loads(run("evaluate", "recognizer", "labels.csv", "--json").out)
     about = "beta (selected by log loss) on 24 labelled images"
     assert (found["images"], found["calibration"]) == (24, about)
-    assert set(found["floor"]) == set(NOISE_FLOOR_METRICS)
+    assert set(found["noise_floor"]) == set(NOISE_FLOOR_METRICS)
     assert 0 <= found["summary"]["mean_average_precision"] <= 1
 
 

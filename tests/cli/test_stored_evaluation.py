@@ -23,7 +23,7 @@ def test_predictions_have_the_metrics_of_the_recognizer(tagged, run):
         found = json.loads(done.out)
         assert "Evaluated: 24 images.\n" in done.err
         assert found["calibration"] == of_recognizer["calibration"]
-        for name in ("summary", "floor", "class_means"):
+        for name in ("summary", "noise_floor", "class_means"):
             assert found[name] == pytest.approx(of_recognizer[name], abs=1e-5, nan_ok=True)
 
 

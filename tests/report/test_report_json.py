@@ -37,7 +37,7 @@ def test_every_number_comes_back_exactly(judged):
     found, before = judged(), judged(claimed=2.0)
     held = read(found, before)
     assert held["summary"] == found.summary
-    assert held["floor"] == found.noise_floor
+    assert held["noise_floor"] == found.noise_floor
     assert held["before"]["summary"] == before.summary
     assert held["names"] == list(found.predictions.names)
     assert held["images"] == 60

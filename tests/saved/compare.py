@@ -12,7 +12,13 @@ import math
 import sys
 from pathlib import Path
 
-EVERYWHERE = {"pictures": "images", "over_pictures": "over_images", "values": "metrics"}
+EVERYWHERE = {
+    "pictures": "images",
+    "over_pictures": "over_images",
+    "values": "metrics",
+    "floor": "noise_floor",
+    "class_floor": "class_noise_floor",
+}
 RENAMED = {  # by file: key of 0.1.0, or PARENT/KEY, to the key of today
     "demo": {},
     "evaluate": {},

@@ -264,9 +264,9 @@ def print_calibrate_command_result(
     ]
     value = {
         "positives": coverage.positives,
-        "label_next": coverage.rarest_labels,
-        "before": {"summary": before.summary, "floor": before.noise_floor},
-        "after": {"summary": after.summary, "floor": after.noise_floor},
+        "rarest_labels": coverage.rarest_labels,
+        "before": {"summary": before.summary, "noise_floor": before.noise_floor},
+        "after": {"summary": after.summary, "noise_floor": after.noise_floor},
         "measured_on": evaluated_on,
         "calibration": calibration.description,
         "calibrator_log_losses": dict(calibration.log_losses),

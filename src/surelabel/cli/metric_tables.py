@@ -21,9 +21,9 @@ def metric_tables_as_json(evaluation: "Evaluation") -> dict[str, Any]:
         "calibration": evaluation.predictions.calibration,
         "summary": evaluation.summary,
         "intervals": {name: asdict(value) for name, value in evaluation.intervals.items()},
-        "floor": evaluation.noise_floor,
+        "noise_floor": evaluation.noise_floor,
         "class_means": evaluation.class_means,
-        "class_floor": evaluation.class_noise_floor,
+        "class_noise_floor": evaluation.class_noise_floor,
         "undefined": evaluation.undefined_classes,
     }
 

@@ -370,7 +370,7 @@ def print_search_steps(
             "method": step.plan.method,
             "images": step.plan.n_allowed,
             "rows": step.plan.n_read,
-            "floor": exp(step.plan.floor),
+            "min_probability": exp(step.plan.floor),
         }
         for step in steps
     ]

@@ -118,7 +118,7 @@ def _operating_point_as_json(point: MeasuredOperatingPoint, names: Sequence[str]
     thresholds = point.thresholds
     return {
         "option": point.option,
-        "labels_that_reach_it": int(thresholds.is_reached.sum()),
+        "reached_labels": int(thresholds.is_reached.sum()),
         "labels_per_image": point.labels_per_image,
         **{f"expected_{metric}": expected for metric, (expected, _) in means.items()},
         **{f"measured_{metric}": measured for metric, (_, measured) in means.items()},

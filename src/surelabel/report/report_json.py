@@ -70,9 +70,9 @@ def report_as_json(
         "names": list(predictions.names),
         "summary": evaluation.summary,
         "intervals": {name: asdict(value) for name, value in evaluation.intervals.items()},
-        "floor": evaluation.noise_floor,
+        "noise_floor": evaluation.noise_floor,
         "class_means": evaluation.class_means,
-        "class_floor": evaluation.class_noise_floor,
+        "class_noise_floor": evaluation.class_noise_floor,
         "undefined": evaluation.undefined_classes,
         "before": before and _report_json_before(before),
         "per_class": {
@@ -119,7 +119,7 @@ def _report_json_before(before: Evaluation) -> dict[str, Any]:
         "model": before.predictions.model,
         "calibration": before.predictions.calibration,
         "summary": before.summary,
-        "floor": before.noise_floor,
+        "noise_floor": before.noise_floor,
         "reliability": _report_json_pooled_bins(before),
     }
 
@@ -205,7 +205,7 @@ def _report_json_label_counts(labels: ThresholdedLabels) -> dict[str, Any]:
         "pairs": {
             "predicted": baseline_comparison_pairs_per_image(labels.cooccurrence.predicted),
             "positive": None if positive is None else baseline_comparison_pairs_per_image(positive),
-            "distance": labels.cooccurrence.mean_absolute_difference,
+            "mean_absolute_difference": labels.cooccurrence.mean_absolute_difference,
         },
     }
 
