@@ -200,6 +200,10 @@ def changed(name, change):
             changed("predicted_positives", lambda a: a[0]),
             "one value for each of 163 thresholds",
         ),
+        (
+            changed("predicted_positives", lambda a: np.float64(a.sum())),
+            "one value for each of 163 thresholds",
+        ),
         (changed("thresholds", lambda a: a[::-1]), "do not increase from 0 to 1"),
         (
             changed("predicted_positives", lambda a: a[:, ::-1]),

@@ -170,6 +170,12 @@ def test_scores_of_other_pairs_are_refused(scored):
         evaluate_pair_scores(np.zeros((1, 0)), Pairs(["a"], [], []))
 
 
+def test_folds_without_images_are_refused(scored):
+    pairs, scores, *_ = scored
+    with pytest.raises(InputError, match="images_per_fold must be 1 or more; got 0"):
+        evaluate_pair_scores(scores, pairs, images_per_fold=0)
+
+
 def test_values_that_are_not_finite_are_refused(scored):
     pairs, scores, variances, *_ = scored
     with pytest.raises(InputError, match="scores must be finite"):

@@ -52,3 +52,13 @@ def test_scores_keep_the_entries_with_other_labels_and_paths():
     scores = three_rows("scores")
     for other in (scores.with_labels(["y"], [[1], [1], [1]]), scores.with_paths(["a", "b", "c"])):
         assert other.row_selection is SELECTION
+
+
+def test_targets_of_the_sample_follow_their_rows():
+    targets = np.array([[1.0, np.nan], [0.0, 0.0], [np.nan, 1.0]])
+    selection = RowSelection([*SELECTION.chosen_by], [0.25, np.nan, np.nan], ["x", "y"], targets)
+    taken = selection.take([2, 0])
+    np.testing.assert_array_equal(taken.sample_targets, targets[[2, 0]])
+    assert taken.sample_names == ["x", "y"]
+    with pytest.raises(InputError, match=r"sample_targets must have .*\(3, 1\); got \(3, 2\)"):
+        RowSelection([*SELECTION.chosen_by], [0.25, np.nan, np.nan], ["x"], targets)

@@ -65,6 +65,13 @@ def test_a_changed_byte_is_found_before_the_file_is_opened(graph, vectors, posit
         graph.nearest_rows(vectors[0], 5)
 
 
+def test_a_missing_file_is_damage(graph, vectors):
+    graph.file.unlink()
+    assert graph.is_damaged()
+    with pytest.raises(DataError, match=r"ann-000\.usearch"):
+        graph.nearest_rows(vectors[0], 5)
+
+
 def test_a_file_that_is_truncated_after_it_was_opened_is_not_read(graph, vectors):
     assert not graph.is_damaged()
     graph.nearest_rows(vectors[0], 5)

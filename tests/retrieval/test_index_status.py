@@ -1,10 +1,12 @@
 """Rows against files."""
 
+from pathlib import Path
+
 import numpy as np
 
-from surelabel.retrieval.file_state import file_state_table
+from surelabel.retrieval.file_state import file_state_table, read_file_state
 from surelabel.retrieval.index_root import IndexRoot
-from surelabel.retrieval.index_status import compute_index_status
+from surelabel.retrieval.index_status import compute_index_status, recorded_file_states
 from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shard_writing import write_shard
 
@@ -41,3 +43,18 @@ def test_each_image_is_in_one_table_and_removed_rows_in_none(tmp_path, monkeypat
 def test_an_index_without_rows_lacks_every_image(tmp_path):
     status = compute_index_status([], {}, [str(tmp_path / "a.jpg")], IndexRoot.at("/"))
     assert (status.n_images, list(status.not_indexed)) == (0, [str(tmp_path / "a.jpg")])
+
+
+def test_the_recorded_states_are_those_of_the_files_and_removed_rows_have_none(tmp_path):
+    paths = [str(tmp_path / f"{name}.jpg") for name in ("a", "b", "removed", "missing")]
+    for path in paths[:3]:
+        Path(path).write_text(path)
+    states = {path: read_file_state(path) for path in paths}
+    shard = shard_of(tmp_path / "index", paths).with_removed_rows([2])
+    del states[paths[2]]
+    root = IndexRoot.at("/")
+    assert recorded_file_states([shard], root) == states
+    assert states[paths[3]] is None
+    assert recorded_file_states([shard], root, paths[1:3]) == {paths[1]: states[paths[1]]}
+    assert recorded_file_states([shard], root, ["/other.jpg"]) == {}
+    assert recorded_file_states([shard], root, []) == {}

@@ -11,6 +11,7 @@ from surelabel.records import Predictions, SkippedImage
 from surelabel.retrieval import Index
 from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.ingestion import (
+    check_label_names_for_ingestion,
     empty_manifest_for_ingestion,
     predictions_to_ingestion_rows,
     skipped_reasons_of_ingestion,
@@ -66,6 +67,8 @@ def test_contents_need_calibration_and_names(made):
         empty_manifest_for_ingestion(replace(made, calibration=None), "/")
     with pytest.raises(InputError, match="must be distinct and not empty"):
         empty_manifest_for_ingestion(replace(made, names=["x", "x"]), "/")
+    with pytest.raises(InputError, match="needs at least one label; got no label name"):
+        check_label_names_for_ingestion([])
 
 
 def test_hashes_are_one_a_path(made):

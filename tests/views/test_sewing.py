@@ -218,6 +218,14 @@ def test_an_image_sewn_on_itself_keeps_its_labels():
             "got max_overlays=1, overlay_probability=1.5",
         ),
         (
+            lambda: sewing_overlay_count_probabilities(variant="released"),
+            'variant must be "paper" or "code"; got \'released\'',
+        ),
+        (
+            lambda: sample_sewing_overlay_boxes((5, 5), [], generator=seeded(0), variant="Code"),
+            'variant must be "paper" or "code"; got \'Code\'',
+        ),
+        (
             lambda: sample_sewing_overlays(0, generator=seeded(0)),
             "n_candidates must be 1 or more; got 0",
         ),

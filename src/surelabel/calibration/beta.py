@@ -35,7 +35,7 @@ class Beta(BaseCalibrator):
     Here x is the input, logit is the calibrated logit, a and b are the slopes, and c is the shift.
     The calibrated logit tends to a line with slope a for very negative inputs and with slope b for
     very positive inputs. Use beta calibration if the single slope of Platt scaling is not
-    sufficient. The input may be log-odds or raw scores, but the slope always changes at 0.
+    sufficient. The input may be log-odds or raw scores, but the slope always changes around 0.
 
     Args:
         shrinkage: Strength of the penalty on the difference between a and b, >= 0. The penalty
@@ -43,8 +43,12 @@ class Beta(BaseCalibrator):
             The penalty has a large effect only if few inputs are negative or few are positive.
 
     Attributes:
-        slopes_: Fitted slopes a and b, ``(2,)``, at least 0.001.
+        slopes_: Fitted slopes a and b, ``(2,)``, at least 0.001. If all inputs are equal, both are
+            1.
         shift_: Fitted shift c.
+
+    Raises:
+        ConfigError: If a setting is out of range.
 
     Source:
         Kull, Silva Filho and Flach, Beta calibration: a well-founded and easily implemented
@@ -172,7 +176,7 @@ def _fit_beta_slopes_and_shift(
 
 
 def _standardized_beta_features(x: Array) -> tuple[Array, Array, Array]:
-    """Return features with mean 0 and standard deviation 1, and their means and deviations."""
+    """Return the standardized features of ``x``, ``(n, 2)``, and their means and deviations."""
     features = beta_features(x)
     center = features.mean(axis=0)
     features -= center

@@ -41,7 +41,7 @@ class Cooccurrence(BaseCalibrator):
 
     The strength s in [0, 1] minimizes the log loss on the calibration images. Each calibration
     image is scored with the counts of the other images. If co-occurrence does not reduce the log
-    loss, s is 0 and the result is that of ``Beta``.
+    loss, s is 0 and the logits are those of ``Beta``.
 
     The shift of a label differs between images. Therefore the order of the images and the mAP
     change. On scenes-80, the mAP of ``zero_shot`` and ``tiles`` increases if the calibrator is
@@ -52,7 +52,7 @@ class Cooccurrence(BaseCalibrator):
     Args:
         pseudo_count: Weight of pi_c in P(c | k), as a number of images with label k, above 0. The
             pseudo-count shrinks the co-occurrence of rare labels towards independence.
-        anchor_probability: Lowest probability of an anchor, in [0, 1).
+        anchor_probability: Probability above which a label is an anchor, in [0, 1).
 
     Attributes:
         shared_: Fitted shared ``Beta``.
@@ -60,6 +60,9 @@ class Cooccurrence(BaseCalibrator):
         log_ratios_: log(P(c | k) / pi_c) of anchor k (row) and label c (column), rounded to three
             decimals, ``(c, c)``. The diagonal is 0.
         strength_: Strength s, in [0, 1].
+
+    Raises:
+        ConfigError: If a setting is out of range.
 
     Source:
         After BCP, ICML 2026, arXiv:2606.12925: a confident anchor label shifts the log-odds of

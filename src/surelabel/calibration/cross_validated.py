@@ -53,8 +53,11 @@ class CrossValidated(BaseCalibrator):
         calibrator_: Selected calibrator, fitted on all images.
         n_labels_: Number of labels of the fit.
 
+    Raises:
+        ConfigError: If a setting is out of range.
+
     Source:
-        none; ours. Cross-validation as a selection criterion: Stone, Cross-Validatory Choice and
+        None; ours. Cross-validation as a selection criterion: Stone, Cross-Validatory Choice and
         Assessment of Statistical Predictions, Journal of the Royal Statistical Society B, 1974.
 
     Example:
@@ -131,7 +134,7 @@ class CrossValidated(BaseCalibrator):
         return self.calibrator_.shared_calibrator()
 
     def state(self) -> dict[str, Any]:
-        """Return the selection and the parameters of the selected calibrator as a dict."""
+        """Return the selection and the parameters of its calibrator as a JSON-compatible dict."""
         self._check_fitted()
         return {
             "selected": self.selected_,
@@ -187,7 +190,7 @@ def _mean_log_loss(z: Array, y: Array, known: Flags) -> float:
 
 
 def are_selection_log_losses(log_losses: object) -> bool:
-    """Return whether a saved value contains finite log losses of calibrators, or is empty."""
+    """Return whether a value is a dictionary of finite numbers by string; it may be empty."""
     return isinstance(log_losses, dict) and all(
         isinstance(name, str) and type(loss) in (int, float) and np.isfinite(loss)
         for name, loss in log_losses.items()

@@ -48,9 +48,12 @@ class Dac(BaseCalibrator):
     Attributes:
         shared_: Fitted shared ``Platt``.
         zero_shot_distances_: Distance d_c of the zero-shot vectors, in [0, 2], ``(c,)``. The value
-            is 0 for labels of the fit.
+            is 0 for labels of the fit and for labels within 0.05 of them.
         tuned_distances_: Distance d_c of the tuned vectors, in [0, 2], ``(c,)``. The value is 0 for
-            labels of the fit.
+            labels of the fit and for labels within 0.05 of them.
+
+    Raises:
+        ConfigError: If a setting is out of range.
 
     Source:
         Wang et al., Open-Vocabulary Calibration for Fine-tuned CLIP, ICML 2024, arXiv:2402.04655,
@@ -113,7 +116,7 @@ class Dac(BaseCalibrator):
         return factors
 
     def with_label_texts(self, fit_texts: LabelTexts, texts: LabelTexts) -> Self:
-        """Return the fitted calibrator for other labels, with their factors.
+        """Return a copy of the fitted calibrator for other labels, with their factors.
 
         Args:
             fit_texts: Text vectors of the labels of the fit, each ``(b, d)``.

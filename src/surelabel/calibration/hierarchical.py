@@ -60,7 +60,7 @@ class Hierarchical(BaseCalibrator):
         prior_covariance_: Covariance S of slope and shift, ``(2, 2)``.
 
     Source:
-        none; ours. Empirical Bayes for a hierarchical logistic regression: Gelman et al., Bayesian
+        None; ours. Empirical Bayes for a hierarchical logistic regression: Gelman et al., Bayesian
         Data Analysis, 3rd edition, 2013, chapters 5 and 13. The evidence uses the Laplace
         approximation of MacKay, The Evidence Framework Applied to Classification Networks, Neural
         Computation, 1992.
@@ -121,7 +121,7 @@ class Hierarchical(BaseCalibrator):
         return self
 
     def with_labels(self, columns: Sequence[int | None]) -> Self:
-        """Return the fitted calibrator for other labels, with shared parameters for new labels.
+        """Return a copy of the calibrator for other labels, with shared parameters for new labels.
 
         Args:
             columns: Index of each label among the labels of the fit, or None for a new label.

@@ -35,6 +35,10 @@ class Histogram(BaseCalibrator):
     Attributes:
         positives_: Number of positives among the known targets in each bin, ``(bins,)``.
         counts_: Number of known targets in each bin, ``(bins,)``.
+        weight_: Pseudo-count m at the time of the fit.
+
+    Raises:
+        ConfigError: If a setting is out of range.
 
     Source:
         Zadrozny and Elkan, Obtaining Calibrated Probability Estimates from Decision Trees and

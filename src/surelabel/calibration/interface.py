@@ -48,7 +48,12 @@ class Calibrator(Protocol):
         """
 
     def logits(self, logits: npt.ArrayLike) -> Array:
-        """Return calibrated log-odds in [-40, 40], ``(n, c)``."""
+        """Return calibrated log-odds in [-40, 40], ``(n, c)``.
+
+        Raises:
+            NotFitted: If the calibrator is not fitted.
+            InputError: If ``logits`` does not have two axes, or a value is not finite.
+        """
 
     def predict_proba(self, logits: npt.ArrayLike) -> Array:
         """Return the sigmoid of the calibrated log-odds, ``(n, c)``."""
@@ -62,7 +67,11 @@ class Calibrator(Protocol):
         """
 
     def state(self) -> dict[str, Any]:
-        """Return the fitted parameters by name, as numbers and nested lists that JSON can store."""
+        """Return the fitted parameters by name, as numbers and nested lists that JSON can store.
+
+        Raises:
+            NotFitted: If the calibrator is not fitted.
+        """
 
     def restore(self, state: dict[str, Any]) -> Self:
         """Load fitted parameters from the output of ``state``.
@@ -140,10 +149,10 @@ class SelectsCalibrator(Protocol):
     def select(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> CalibratorSelection:
-        """Return the calibrator that is best on held-out logits and targets, ``(n, c)``."""
+        """Return the selected calibrator, unfitted, for held-out logits and targets, ``(n, c)``."""
 
     def select_shared(self) -> CalibratorSelection:
-        """Select a calibrator whose parameters all labels share, without using data."""
+        """Return an unfitted calibrator whose parameters all labels share, without use of data."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +191,9 @@ class UsesLabelTexts(Protocol):
 def calibrator_for_images(
     calibrator: Calibrator, vectors: npt.NDArray[np.floating] | None, rows: Rows = ALL_ROWS
 ) -> Calibrator:
-    """Return the calibrator with the vectors of some images, if it uses image vectors.
+    """Return a copy of the calibrator with the vectors of some images.
+
+    A calibrator that does not use image vectors is returned unchanged.
 
     Args:
         calibrator: Any calibrator.

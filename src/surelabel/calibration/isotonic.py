@@ -35,6 +35,9 @@ class Isotonic(BaseCalibrator):
     Attributes:
         curve_: Fitted isotonic curve.
 
+    Raises:
+        ConfigError: If a setting is out of range.
+
     Source:
         Zadrozny and Elkan, Transforming Classifier Scores into Accurate Multiclass Probability
         Estimates, KDD 2002; one curve for all labels as in Zhang, Kailkhura and Han, Mix-n-Match,

@@ -45,6 +45,9 @@ class IsotonicPerClass(BaseCalibrator):
         curves_: Fitted isotonic curve of each label, a list of length c.
         weights_: Weight w_c of the curve of each label, in [0, 1), ``(c,)``.
 
+    Raises:
+        ConfigError: If a setting is out of range.
+
     Source:
         Zadrozny and Elkan, Transforming Classifier Scores into Accurate Multiclass Probability
         Estimates, KDD 2002: one curve for each class.
@@ -117,6 +120,11 @@ class IsotonicPerClass(BaseCalibrator):
         Raises:
             DataError: If a name in ``state`` is missing or unexpected, or if a value is invalid.
         """
+        if not isinstance(state, dict):
+            raise DataError(
+                "A saved calibration must be a dictionary of weights, pooled and curves; got "
+                f"{truncate_calibrator_state(repr(state))}. Calibrate again."
+            )
         without_curves = {name: value for name, value in state.items() if name != "curves"}
         arrays = validate_calibrator_state(without_curves, weights="c", pooled="two k")
         weights, curves = arrays["weights"], state.get("curves")

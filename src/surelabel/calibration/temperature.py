@@ -32,7 +32,8 @@ class Temperature(BaseCalibrator):
 
     Attributes:
         temperature_: Fitted temperature T, in [0.001, 1000]. If the optimum is outside this range,
-            for example because the logits do not predict the targets, T is the nearest bound.
+            for example because the logits do not predict the targets, T is the nearest bound. If
+            all logits are 0, T is 1.
 
     Source:
         Guo et al., On Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599.

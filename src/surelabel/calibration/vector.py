@@ -49,6 +49,9 @@ class Vector(BaseCalibrator):
         slopes_: Slope a · u_c of each label, ``(c,)``.
         shifts_: Shift b · u_c + v_c of each label, ``(c,)``.
 
+    Raises:
+        ConfigError: If a setting is out of range.
+
     Source:
         Vector scaling in Guo et al., On Calibration of Modern Neural Networks, ICML 2017,
         arXiv:1706.04599, with a sigmoid for each label.
@@ -111,7 +114,7 @@ class Vector(BaseCalibrator):
         return self
 
     def with_labels(self, columns: Sequence[int | None]) -> Self:
-        """Return the fitted calibrator for other labels, with shared parameters for new labels.
+        """Return a copy of the calibrator for other labels, with shared parameters for new labels.
 
         Args:
             columns: Index of each label among the labels of the fit, or None for a new label.

@@ -15,11 +15,11 @@ def bentkus_p_values(risk_sums: Array, counts: Array, level: float) -> Array:
 
         min over t > s of  E[max(t - B, 0)] / (t - s),   B ~ Binomial(n, level)
 
-    Here s is the sum of n risks. Consider a convex function of the sum of independent risks in [0,
-    1], such as max(t - s, 0). For a given mean risk, the expectation of this function is highest if
-    all risks are 0 or 1. Markov's inequality then bounds the probability of a sum of at most s. The
-    p-value is at most the Hoeffding-Bentkus p-value and at least P(B <= s). For a sum of 0, the
-    p-value is equal to P(B <= s).
+    Here s is the sum of n independent risks, each in [0, 1]. For a given mean risk, the expectation
+    of a convex function of the sum, such as max(t - s, 0), is highest if all risks are 0 or 1.
+    Markov's inequality then bounds the probability of a sum of at most s. The p-value is at most
+    the Hoeffding-Bentkus p-value and at least P(B <= s). For a sum of 0, the p-value is equal to
+    P(B <= s). If s is at least n · ``level``, the p-value is 1.
 
     Args:
         risk_sums: Sum s of independent risks in [0, 1], for each of g tests, ``(g,)``.
@@ -50,6 +50,11 @@ def hoeffding_sample_size(risk: float, level: float, confidence: float) -> int |
 
     The number is that of Hoeffding's inequality, exp(-n · kl(risk, level)) <= 1 - confidence, where
     kl(a, b) is the Kullback-Leibler divergence of Bernoulli distributions with means a and b.
+
+    Args:
+        risk: Expected mean risk, in [0, 1].
+        level: Upper bound of the mean risk, in (0, 1).
+        confidence: Confidence of the bound, in (0, 1).
 
     Returns:
         The number of images, or None if the risk is not below the level.

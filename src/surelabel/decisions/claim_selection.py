@@ -43,7 +43,7 @@ def accept_claims(
     *,
     level: float = 0.05,
 ) -> Flags:
-    """Return which new images are accepted, ``(m,)``.
+    """Return the mask of the accepted new images, ``(m,)``.
 
     The expected share of false claims among the accepted images is at most ``level``, if the new
     images and the calibration images are exchangeable, such as random samples of one collection.
@@ -55,6 +55,9 @@ def accept_claims(
             in the same way, ``(n,)``.
         is_false: True for calibration images whose claim is false, ``(n,)``.
         level: Bound of the expected share of false claims, in (0, 1).
+
+    Returns:
+        True for accepted new images. Without a calibration image, no image is accepted.
 
     Raises:
         InputError: If the shapes do not match, or if a confidence is outside [0, 1].
@@ -97,7 +100,7 @@ def accept_claims(
 
 @lru_cache(maxsize=4096)
 def most_false_claims(n: int, m: int, level: float) -> int:
-    """Return the largest number of false calibration images at which all new images are accepted.
+    """Return the largest number of false calibration claims at which new images are accepted.
 
     The n calibration images are a random subset of n + m images. If the claims of T images are
     false, K of the T images are calibration images, and (T - K) / m is the share of false claims of
@@ -113,7 +116,7 @@ def most_false_claims(n: int, m: int, level: float) -> int:
         level: Bound of the expected share of false claims, in (0, 1).
 
     Returns:
-        The largest number k, or -1 if there are too few calibration images.
+        The largest number k, or -1 if there are too few calibration images or no new images.
 
     Example:
         >>> [most_false_claims(n, 1000, 0.05) for n in (6, 7, 20, 40)]
@@ -128,12 +131,15 @@ def most_false_claims(n: int, m: int, level: float) -> int:
 
 
 def fewest_calibration_images(level: float, n_new: int = MANY_IMAGES) -> int:
-    """Return the fewest calibration images with which any new image can be accepted.
+    """Return the smallest number of calibration images with which new images can be accepted.
 
     Args:
         level: Bound of the expected share of false claims, in (0, 1).
         n_new: Number of new images, >= 1. If there are few new images, more calibration images are
             needed.
+
+    Raises:
+        ConfigError: If ``level`` is outside (0, 1).
 
     Example:
         >>> [fewest_calibration_images(level) for level in (0.05, 0.1)], fewest_calibration_images(
@@ -162,20 +168,20 @@ def _largest_expected_share(n: int, m: int, k: int) -> float:
 
 
 def _expected_shares(counts: npt.NDArray[np.int64], n: int, m: int, k: int) -> Array:
-    """Return f(T) for each number T of false claims among all images."""
-    found = np.arange(k + 1)
+    """Return f(T) for each number T of false claims among all images, ``(g,)``."""
+    n_false = np.arange(k + 1)
     total = counts[:, None].astype(np.float64)
-    is_possible = (found <= total) & (n - found <= n + m - total)
+    is_possible = (n_false <= total) & (n - n_false <= n + m - total)
     log_probability = (
-        _log_binomial(total, found) + _log_binomial(n + m - total, n - found)
+        _log_binomial(total, n_false) + _log_binomial(n + m - total, n - n_false)
     ) - _log_binomial(np.float64(n + m), np.float64(n))
     probability = np.where(is_possible, np.exp(np.where(is_possible, log_probability, 0)), 0)
-    shares: Array = (probability * (total - found) / m).sum(axis=1)
+    shares: Array = (probability * (total - n_false) / m).sum(axis=1)
     return shares
 
 
 def _log_binomial(n: npt.ArrayLike, k: npt.ArrayLike) -> Array:
-    """Return the logarithm of binomial coefficients for k <= n; other values are not used."""
+    """Return the logarithms of the binomial coefficients, which are valid for 0 <= k <= n only."""
     n, k = np.maximum(n, 0), np.maximum(k, 0)
     rest = np.maximum(n - k, 0)
     values: Array = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(rest + 1.0)

@@ -89,9 +89,9 @@ def conformal_p_values(
 
 
 def benjamini_hochberg(p_values: npt.ArrayLike, *, level: float = 0.05) -> Flags:
-    """Return which hypotheses the procedure of Benjamini and Hochberg rejects, ``(m,)``.
+    """Return the mask of the hypotheses that Benjamini and Hochberg's procedure rejects, ``(m,)``.
 
-    The largest number R is rejected for which R p-values are at most level · R / m.
+    R hypotheses are rejected, for the largest R such that R p-values are at most level · R / m.
 
     Args:
         p_values: p-values in [0, 1], ``(m,)``. They must be independent, or the conformal p-values
@@ -127,7 +127,7 @@ def benjamini_hochberg(p_values: npt.ArrayLike, *, level: float = 0.05) -> Flags
 
 
 def benjamini_yekutieli(p_values: npt.ArrayLike, *, level: float = 0.05) -> Flags:
-    """Return which hypotheses the procedure of Benjamini and Yekutieli rejects, ``(m,)``.
+    """Return the mask of the hypotheses that Benjamini and Yekutieli's procedure rejects, ``(m,)``.
 
     The level of Benjamini and Hochberg is divided by 1 + 1/2 + ... + 1/m. The bound then holds for
     every dependence of the p-values, such as p-values of different labels of the same images.

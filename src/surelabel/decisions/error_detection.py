@@ -22,7 +22,7 @@ def error_auroc(
             If None, all weights are 1.
 
     Returns:
-        AUROC in [0, 1], or NaN if all decisions with a weight are correct or all are wrong.
+        AUROC in [0, 1], or NaN if all decisions with a weight above 0 are correct or all are wrong.
 
     Raises:
         InputError: If the shapes differ, if an uncertainty is not finite, or if a weight is

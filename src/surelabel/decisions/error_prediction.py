@@ -27,7 +27,7 @@ class ErrorPrediction:
         auroc: Probability that an error is more uncertain than a correct decision, in [0, 1]. If
             all decisions are correct or all are wrong, the value is NaN.
         risk_coverage: Risk-coverage curve of the decisions, with the area under the curve.
-        risk_at_80: Error rate if the most uncertain 20 % of the decisions are left out.
+        risk_at_80: Error rate if the most uncertain decisions, at most 20 %, are left out.
         spearman: Spearman correlation of uncertainty and accuracy over decisions, in [-1, 1], or
             NaN if one of them is constant.
         bins: Accuracy in ten bins of equal size. If there are fewer decisions than bins, the value
@@ -42,7 +42,7 @@ class ErrorPrediction:
     bins: UncertaintyBins | None
 
     def as_dict(self) -> dict[str, object]:
-        """Return the metrics and the bins without the arrays of single decisions."""
+        """Return the metrics and, if they are computed, the bins as a JSON-compatible dict."""
         metrics: dict[str, object] = {
             "auroc": self.auroc,
             "aurc": self.risk_coverage.area,

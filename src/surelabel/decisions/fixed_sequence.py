@@ -10,6 +10,9 @@ def lowest_fixed_sequence_index(
 ) -> int | None:
     """Return the index of the lowest valid threshold of two sequences of tests, or None.
 
+    Each sequence continues with lower thresholds and ends at its first failed test. The errors of
+    the tests are those that ``at_most_wrong`` describes.
+
     Args:
         p_values: P-value of each of g thresholds, ``(g,)``.
         image_counts: Number of images with a predicted label at each threshold, ``(g,)``.

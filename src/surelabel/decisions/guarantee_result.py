@@ -43,7 +43,10 @@ class Guarantee:
     sentence: str
 
     def predict(self, probabilities: npt.ArrayLike) -> Flags:
-        """Return True where a probability reaches the threshold, in the shape of the input."""
+        """Return True where a probability reaches the threshold, in the shape of the input.
+
+        If the threshold is 1, all elements are False.
+        """
         p = np.asarray(probabilities, dtype=np.float64)
         flags: Flags = (p >= self.threshold) & (self.threshold < 1)
         return flags
@@ -70,7 +73,7 @@ def build_guarantee_result(
     confidence: float | None,
     images: int,
 ) -> Guarantee:
-    """Return the result for a guarantee that is reached, with a summary in words.
+    """Return a guarantee that is reached, with a summary in words.
 
     Args:
         description: Phrases that describe the risk.
@@ -99,7 +102,7 @@ def build_failed_guarantee_result(
     reason: str,
     note: str = "",
 ) -> Guarantee:
-    """Return the result for a guarantee that is not reached, with a suggestion in words.
+    """Return a guarantee that is not reached, with a suggestion in words.
 
     Args:
         description: Phrases that describe the risk.

@@ -34,13 +34,14 @@ def at_most_wrong(
     """Return the lowest threshold that bounds the fraction of wrong labels among predicted labels.
 
     The risk is the fraction of wrong labels among the predicted labels of an image, averaged over
-    images with at least one predicted label. Two sequences of tests start at the thresholds
-    1 - 0.4 · ``level`` and 1 - 0.8 · ``level``, continue with lower thresholds and end at the first
-    failed test. A higher start has a lower risk, and a lower start has more images. Each sequence
-    tests at half of the error 1 - ``confidence``. The result is the lowest threshold of both
-    sequences. The second sequence tests at the whole error in two cases:
+    images with at least one predicted label. Two sequences of tests start at the lowest thresholds
+    of the record that are at least 1 - 0.4 · ``level`` and 1 - 0.8 · ``level``. They continue with
+    lower thresholds and end at the first failed test. A higher start has a lower risk, and a lower
+    start has more images. Each sequence tests at half of the error 1 - ``confidence``. The lowest
+    valid threshold of both sequences is returned. The second sequence tests at the whole error in
+    two cases:
 
-    - The first sequence has reached its start.
+    - The first sequence has reached the start of the second sequence.
     - The threshold has so few images with a predicted label that no test at half of the error can
       succeed, even without a wrong label.
 
@@ -131,8 +132,8 @@ def _estimate_images_needed(
         confidence: Confidence of the bound.
 
     Returns:
-        The index of the threshold, and the number of labelled images. If the observed risk is above
-        the level in both sequences, the number is None.
+        The index of the threshold, and the number of labelled images. If the risk, averaged with
+        ten images of half the level, is not below the level in both sequences, the number is None.
     """
     image_counts = record.images_with_predictions
     risks = record.false_discovery_sum + PRIOR_IMAGES * level / 2

@@ -18,8 +18,7 @@ class Thresholds:
         values: Thresholds in [0, 1], ``(c,)``. A label with threshold 1 is never predicted. If a
             label does not reach the operating point, its threshold is 1, except if one threshold is
             used for all labels.
-        precision: Expected precision of each label, ``(c,)``. If a label is never predicted, its
-            precision is NaN.
+        precision: Expected precision of each label, ``(c,)``. At threshold 1, the value is NaN.
         recall: Expected recall of each label, ``(c,)``. If the recall cannot be estimated, the
             value is NaN.
         is_reached: Whether each label reaches the operating point, for example a precision of 90 %,
@@ -110,8 +109,8 @@ def select_label_thresholds(
 ) -> Thresholds:
     """Return the thresholds at the given indices, or 1 where the operating point is not reached.
 
-    A label does not reach the operating point if no threshold is sufficient, if the label has no
-    known positive, or if no image of the record is predicted at the threshold.
+    A label reaches the operating point if its threshold is sufficient, and if the label has a known
+    positive, an expected recall above 0, and a predicted image in the record at the threshold.
 
     Args:
         record: Validation record of c labels with g thresholds.
@@ -141,8 +140,8 @@ def apply_common_threshold(
     """Return one threshold for all labels, with the expected precision and recall of each label.
 
     The threshold of a label that does not reach the operating point is not changed. Between two
-    thresholds of the record, the precision and recall are those at the lower threshold, and a label
-    is predicted for an image if its probability reaches the upper threshold.
+    thresholds of the record, the precision and recall are those at the lower threshold. A label
+    reaches the operating point only if it is predicted for an image at the upper threshold.
 
     Args:
         record: Validation record of c labels with g thresholds.
@@ -164,7 +163,7 @@ def apply_common_threshold(
 
 
 def _is_label_predicted(record: ValidationRecord, predicted: Array, recall: Array) -> Flags:
-    """Return whether each label has positives, predicted images and a recall above 0, ``(c,)``.
+    """Return whether a label has a positive, a predicted image and a recall above 0, ``(c,)``.
 
     Args:
         record: Validation record of c labels.

@@ -82,7 +82,7 @@ def precision_operating_point(
             finite.
 
     Source:
-        none; ours. The thresholds are searched in the validation record, whose counts are shrunk
+        None; ours. The thresholds are searched in the validation record, whose counts are shrunk
         towards the counts that the calibrated probabilities predict.
 
     Example:
@@ -111,7 +111,7 @@ def recall_operating_point(
             observations, >= 0.
 
     Returns:
-        The threshold of each label. If a threshold below 0.0003 is needed, the threshold is 0 and
+        The threshold of each label. If a threshold below 0.00034 is needed, the threshold is 0 and
         the label is always predicted. The recall is an estimate. For a guarantee with a stated
         confidence, use ``at_most_missed``. A label without known positives does not reach the
         operating point.
@@ -121,7 +121,7 @@ def recall_operating_point(
             finite.
 
     Source:
-        none; ours. The thresholds are searched in the validation record, whose counts are shrunk
+        None; ours. The thresholds are searched in the validation record, whose counts are shrunk
         towards the counts that the calibrated probabilities predict.
 
     Example:
@@ -203,7 +203,7 @@ def expected_count_operating_point(
         ConfigError: If ``shrinkage`` is negative or not finite.
 
     Source:
-        none; ours: the break-even point of precision and recall over all images and labels.
+        None; ours: the break-even point of precision and recall over all images and labels.
 
     Example:
         >>> from surelabel.decisions import record_validation

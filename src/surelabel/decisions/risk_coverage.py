@@ -36,7 +36,7 @@ class RiskCoverageCurve:
     optimal_area: float
 
     def risk_at(self, coverage: float) -> float:
-        """Return the mean error if at least a given fraction of the decisions is kept.
+        """Return the mean error at the lowest coverage that is at least the given fraction.
 
         Args:
             coverage: Fraction of kept decisions, in (0, 1].
@@ -69,7 +69,7 @@ def compute_risk_coverage(
     Returns:
         The risk-coverage curve and its area. Images without a known target are left out. The
         errors of images with equal uncertainty are replaced by their mean, so that the order of
-        these images does not change the result.
+        these images does not change the curve.
 
     Raises:
         InputError: If the shapes differ, if a logit is not finite, if no target is known, or if a
@@ -105,7 +105,7 @@ def risk_coverage_of_errors(uncertainty: npt.ArrayLike, error: npt.ArrayLike) ->
 
     Returns:
         The risk-coverage curve and its area. The errors of decisions with equal uncertainty are
-        replaced by their mean, so that the order of these decisions does not change the result.
+        replaced by their mean, so that the order of these decisions does not change the curve.
 
     Raises:
         InputError: If the shapes differ, if there is no decision, or if a value is not finite.

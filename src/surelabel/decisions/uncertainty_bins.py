@@ -20,7 +20,7 @@ class UncertaintyBins:
         uncertainty: Mean uncertainty of each bin, non-decreasing, ``(b,)``.
         accuracy: Mean accuracy of each bin, such as R@1, ``(b,)``.
         decisions_per_bin: Number of decisions in each bin.
-        n_left_out: Number of the most uncertain decisions, which do not fill a bin.
+        n_left_out: Number of the most uncertain decisions that are in no bin, below b.
     """
 
     uncertainty: Array
@@ -89,11 +89,14 @@ def bin_by_uncertainty(
 
 
 def pearson_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return the Pearson correlation of two samples, or NaN if one of them is constant.
+    """Return the Pearson correlation of two variables, or NaN if one of them is constant.
 
     Args:
-        first: Values of n observations, ``(n,)``.
-        second: Other values of the same observations, ``(n,)``.
+        first: First variable of n observations, ``(n,)``. If n < 2, the correlation is NaN.
+        second: Second variable of the observations, ``(n,)``.
+
+    Raises:
+        InputError: If the shapes differ.
 
     Example:
         >>> round(pearson_correlation([1, 2, 3], [2, 4, 7]), 4)
@@ -108,13 +111,16 @@ def pearson_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def spearman_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return the Spearman rank correlation of two samples, or NaN if one of them is constant.
+    """Return the Spearman rank correlation of two variables, or NaN if one of them is constant.
 
     Equal values have the mean of their ranks.
 
     Args:
-        first: Values of n observations, ``(n,)``.
-        second: Other values of the same observations, ``(n,)``.
+        first: First variable of n observations, ``(n,)``. If n < 2, the correlation is NaN.
+        second: Second variable of the observations, ``(n,)``.
+
+    Raises:
+        InputError: If the lengths differ.
 
     Example:
         >>> spearman_correlation([1, 2, 3], [2, 4, 70])

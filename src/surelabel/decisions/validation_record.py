@@ -192,7 +192,10 @@ def _validation_record_threshold_sums(
     n_groups: int,
     weights: Array | None = None,
 ) -> Array:
-    """Return the sum of weights, or the number of decisions, at or above each threshold."""
+    """Return the sum of weights, or the number of decisions, at or above each threshold, by group.
+
+    The shape is ``(n_groups, g)``.
+    """
     g = THRESHOLDS.size
     histogram = np.bincount(group * g + bins, weights, n_groups * g).reshape(n_groups, g)
     above: Array = np.cumsum(histogram[:, ::-1], axis=1, dtype=float)[:, ::-1]
@@ -233,7 +236,7 @@ def _validation_record_inconsistencies(record: ValidationRecord) -> Iterator[str
     images = record.images_with_predictions
     per_label = (predicted, record.true_positives, record.expected_true_positives)
     per_threshold = (images, record.false_discovery_sum, record.false_negative_sum)
-    if {a.shape for a in per_label} != {(len(predicted), thresholds.size)} or {
+    if {a.shape for a in per_label} != {(*predicted.shape[:1], thresholds.size)} or {
         a.shape for a in per_threshold
     } != {thresholds.shape}:
         yield f"each array must have one value for each of {thresholds.size} thresholds"

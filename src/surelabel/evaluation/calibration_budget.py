@@ -30,8 +30,10 @@ class CalibrationBudget:
         sizes: Numbers of labelled images that the calibrator was fitted on, increasing, length k.
         ece: Pooled ECE on the test images, ``(k, repeats)``. If the labelled images have no
             positive or no negative target, the value is NaN.
-        log_loss: Mean log loss on the test images, in nats, ``(k, repeats)``.
-        noise_floor: Expected ECE of perfectly calibrated probabilities on the test images.
+        log_loss: Mean log loss on the test images, in nats, ``(k, repeats)``. The value
+            is NaN where ``ece`` is NaN.
+        noise_floor: Expected ECE of perfectly calibrated probabilities on the test images, for the
+            largest budget. If no calibrator of this budget was fitted, the value is NaN.
         test_images: Number of test images in each repetition.
     """
 
@@ -56,9 +58,9 @@ class CalibrationBudget:
         """Return the smallest sufficient budget, or None if no budget is sufficient.
 
         A budget is sufficient under two conditions. Its mean ECE exceeds the lowest mean ECE of all
-        budgets by at most 0.001 or 10 %. Its mean log loss exceeds the lowest mean log loss by at
-        most 1 %. The largest budget is never returned, because it cannot be compared with a larger
-        budget.
+        budgets by at most 0.001 or at most 10 %. Its mean log loss exceeds the lowest mean log loss
+        by at most 1 %. The largest budget is never returned, because it cannot be compared with a
+        larger budget.
         """
         errors, losses = self.mean_ece, self.mean_log_loss
         if np.isnan(errors).all():
@@ -108,9 +110,9 @@ def estimate_calibration_budget(
         Calibration error of every budget in every repetition.
 
     Raises:
-        InputError: If the shapes differ, if fewer than 100 images have a known target, or if the
-            calibrator raises an InputError.
-        ConfigError: If ``sizes`` is empty, if a size is below 1 or leaves no test image, or if
+        InputError: If the shapes differ, if a known target is outside [0, 1], if fewer than 100
+            images have a known target, or if the calibrator raises an InputError.
+        ConfigError: If ``sizes`` is empty, if a size is below 1 or leaves no test image, if
             ``repeats`` is not a whole number of at least 1, or if the calibrator requires vectors
             and ``vectors`` is None.
 
@@ -176,7 +178,7 @@ def _validate_calibration_budget_sizes(sizes: Sequence[int] | None, n: int) -> t
 
 
 def _can_fit_calibration_budget(targets: Array, known: Flags) -> bool:
-    """Return whether the known targets contain positive and negative targets to fit on."""
+    """Return whether the known targets are neither all 0 nor all 1."""
     known_targets = targets[known]
     return bool((known_targets > 0).any() and (known_targets < 1).any())
 

@@ -73,8 +73,8 @@ class Comparison:
         images_without_first: Number of annotated images without a prediction of A.
         images_without_second: Number of annotated images without a prediction of B.
         unannotated_images: Number of images with predictions and without annotations.
-        labels_of_first_only: Labels of A that B does not have.
-        labels_of_second_only: Labels of B that A does not have.
+        labels_of_first_only: Labels of A that do not match exactly one label of B.
+        labels_of_second_only: Labels of B that do not match exactly one label of A.
         unannotated_labels: Labels of A and B without a known target.
         resamples: Number of bootstrap resamples, which are the same for A and B.
         row_noun: Noun of the compared inputs: ``image``, or ``row`` of vectors.
@@ -111,7 +111,7 @@ class Comparison:
         return self.first_calibration is not None and self.second_calibration is not None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values as a dictionary for JSON, in which undefined values are NaN."""
+        """Return the comparison as a dictionary for JSON, in which undefined metrics are NaN."""
         return {
             "first": {"name": self.first, "calibration": self.first_calibration},
             "second": {"name": self.second, "calibration": self.second_calibration},
@@ -160,7 +160,7 @@ class Comparison:
 
 
 def values_of_label(differences: LabelDifferences, column: int) -> dict[str, Any]:
-    """Return the values of one label, by the names of the attributes.
+    """Return the values of one label by attribute name, and whether the label is different.
 
     Args:
         differences: Values of a metric of each label.

@@ -39,7 +39,10 @@ class LabelCooccurrence:
         return float(differences.mean()) if differences.size else float("nan")
 
     def pairs_by_difference(self) -> list[tuple[int, int, float]]:
-        """Return pairs of columns with their difference, largest absolute difference first."""
+        """Return pairs of columns with their difference, largest absolute difference first.
+
+        Pairs with an undefined difference are left out. Without targets, the list is empty.
+        """
         if self.difference is None:
             return []
         rows, columns = np.triu_indices(len(self.predicted), k=1)
@@ -69,8 +72,8 @@ def measure_cooccurrence(
             label, ``(c,)``.
 
     Raises:
-        InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
-            [0, 1].
+        InputError: If the shapes differ, if there is no image, if a probability is NaN or outside
+            [0, 1], or if a known target is outside [0, 1].
         ConfigError: If a threshold is outside [0, 1], or if the number of thresholds is neither 1
             nor the number of labels.
 

@@ -48,13 +48,15 @@ class Evaluation:
         undefined_classes: Number of classes without a defined value, by metric name.
         noise_floor: Expected value for a perfectly calibrated recognizer, by metric name.
         class_noise_floor: Noise floor of the mean over classes, by metric name.
-        worst_examples: Images with the highest loss.
-        best_examples: Images with the lowest loss, among images with at least two positive labels.
+        worst_examples: At most six images with the highest loss.
+        best_examples: At most six images with the lowest loss, among images with at least two
+            positive labels.
         uncalibrated: Metrics of the same images and labels without the calibrator. If None, there
             is no calibrator, or the input of the calibrator is not log-odds.
         calibration_budget: Calibration error by number of labelled images for the calibrator. If
             None, the calibration budget was not estimated.
-        intervals: 95 % bootstrap confidence interval of each main metric, by metric name.
+        intervals: 95 % bootstrap confidence interval of each main metric, by metric name. If the
+            intervals were not computed, the mapping is empty.
         zero_shot_baseline: Predictions of the unadapted encoder for the same images and labels. If
             None, the evaluated predictions are the baseline, or the baseline was not computed.
         uncertainty: Evaluation of each kind of uncertainty of the recognizer. If None, the
@@ -117,10 +119,11 @@ class Evaluation:
 def find_label_rows_for_evaluation(
     predictions: Predictions, labelled: LabelledImages
 ) -> npt.NDArray[np.int64]:
-    """Return the row index of each predicted image in the labelled dataset.
+    """Return the row index of each of n predicted images in the labelled dataset, ``(n,)``.
 
     Raises:
-        InputError: If a predicted image is not in ``labelled``, or if the names differ.
+        InputError: If a predicted image is not in ``labelled``, or if the names or their order
+            differ.
     """
     if list(predictions.names) != list(labelled.names):
         raise InputError(
@@ -159,8 +162,9 @@ def evaluate_predictions(
             the order of ``predictions``. If None, uncalibrated metrics are not computed.
 
     Raises:
-        InputError: If the names differ, if a predicted image is not in ``labelled``, if no target
-            is known, if ``uncalibrated_logits`` has a wrong shape, or if ``uncalibrated_logits`` is
+        InputError: If the names or their order differ, if a predicted image is not in ``labelled``,
+            if no target is known, or if a known target is neither 0 nor 1. If
+            ``uncalibrated_logits`` has another shape, contains a value that is not finite, or is
             given for uncalibrated predictions.
     """
     rows = find_label_rows_for_evaluation(predictions, labelled)

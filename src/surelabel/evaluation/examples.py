@@ -21,7 +21,7 @@ class ExampleLabel:
     Attributes:
         name: Name of the label.
         score: Probability, or raw score if the predictions are uncalibrated.
-        is_positive: Whether the target is positive. If None, the target is unknown.
+        is_positive: Whether the target is at least 0.5. If None, the target is unknown.
     """
 
     name: str
@@ -57,9 +57,15 @@ class Example:
 def select_evaluation_examples(
     predictions: Predictions, targets: Array, known: Flags
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """Return the example images with the highest loss, and the images with the lowest loss.
+    """Return at most six images with the highest loss, and at most six with the lowest loss.
 
-    Images with the lowest loss are selected among images with at least two positive labels.
+    Images with the lowest loss are selected among images with at least two positive labels. They
+    are not selected as images with the highest loss. Images with an undefined loss are left out.
+
+    Args:
+        predictions: Predictions of n images and c labels.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
     """
     losses = _example_image_losses(predictions, targets, known)
     order = np.argsort(losses, kind="stable")

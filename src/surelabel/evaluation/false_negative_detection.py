@@ -40,6 +40,9 @@ def false_negative_auroc(
         highest score of the image) and, with ``variances``, ``uncertainty``. A value below 0.5
         means that the quantity is lower for false negatives. The value is NaN if there is no false
         negative or no true negative.
+
+    Raises:
+        InputError: If a score or an uncertainty of a compared pair is not finite.
     """
     n_captions = scores.shape[1]
     image_of_item = np.repeat(
@@ -60,7 +63,7 @@ def false_negative_auroc(
 
 
 def _sample_true_negatives(n_pairs: int, listed: ColumnIndices, seed: int) -> ColumnIndices:
-    """Return flat indices of pairs that are not listed: all of them, or a sample."""
+    """Return flat indices of pairs that are not listed, or of a sample of at most a million."""
     if n_pairs <= MAX_TRUE_NEGATIVES:
         is_listed = np.zeros(n_pairs, bool)
         is_listed[listed] = True

@@ -12,7 +12,8 @@ class LabelCoverage:
     """Number of positive images of each label in a dataset.
 
     Attributes:
-        positives: Number of positive images by label.
+        positives: Number of positive images by label. A known target is positive if it is at least
+            0.5.
         rarest_labels: At most 5 labels with the fewest positive images. Annotate more images
             of these labels first.
     """

@@ -24,8 +24,8 @@ class ErrorRates:
     """Rates of label errors of all targets, estimated from probabilities.
 
     Attributes:
-        missing: Share of the images with a label whose target is negative, in [0, 0.5].
-        wrong: Share of the images without a label whose target is positive, in [0, 0.5].
+        missing: Fraction of the truly positive targets that are annotated as 0, in [0, 0.5].
+        wrong: Fraction of the truly negative targets that are annotated as 1, in [0, 0.5].
     """
 
     missing: float
@@ -38,10 +38,11 @@ class LabelErrors:
 
     Attributes:
         is_positive: True where the target is positive, ``(n, c)``.
-        known: True where the target is 0 or 1, ``(n, c)``. Soft and unknown targets are never
-            errors.
-        probabilities: Probability that the target is positive, ``(n, c)``.
-        error_probabilities: Probability that the target is wrong, or 0 if the target is unknown,
+        known: True where the target is known and 0 or 1, ``(n, c)``. Soft and unknown targets are
+            never errors.
+        probabilities: Sigmoid of the log-odds that were passed to ``find_label_errors``,
+            ``(n, c)``.
+        error_probabilities: Probability that the target is wrong, or 0 if ``known`` is False,
             ``(n, c)``.
         rates: Estimated rates of errors.
     """
@@ -64,7 +65,8 @@ class LabelErrors:
 
         Args:
             kind: ``missing positive`` (negative targets) or ``wrong positive`` (positive targets).
-            flagged_only: If True, only flagged targets are returned, otherwise all known targets.
+            flagged_only: If True, only flagged targets are returned, otherwise all known targets of
+                the kind.
 
         Raises:
             InputError: If the kind is unknown.
@@ -105,8 +107,8 @@ def find_label_errors(
             known.
 
     Raises:
-        InputError: If the shapes differ, if a logit is not finite, or if the known targets contain
-            no positive or no negative target.
+        InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+            [0, 1], or if the known targets contain no 1 or no 0.
 
     Source:
         Error rates of each class: Natarajan et al., Learning with Noisy Labels, NeurIPS 2013.

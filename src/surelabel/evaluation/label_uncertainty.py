@@ -58,7 +58,8 @@ class SelectiveRisk:
     Attributes:
         curve: Error rate for each fraction of kept decisions.
         intervals: 95 % bootstrap interval over images of ``area``, the area under the curve, and
-            of ``risk_at_80``, the error rate if the most uncertain 20 % are left out.
+            of ``risk_at_80``, the error rate if the most uncertain decisions, at most 20 %, are
+            left out.
     """
 
     curve: RiskCoverageCurve
@@ -91,7 +92,7 @@ class UncertaintyEvaluation:
 
     Attributes:
         kinds: Evaluation of each kind of uncertainty, at least one.
-        doubtful_examples: Images with the highest mean uncertainty of the first kind.
+        doubtful_examples: At most six images with the highest mean uncertainty of the first kind.
     """
 
     kinds: tuple[LabelUncertainty, ...]
@@ -101,7 +102,7 @@ class UncertaintyEvaluation:
 def accepted_label_decisions(
     probabilities: Array, targets: Array, known: Flags, uncertainty: npt.NDArray[np.floating]
 ) -> SelectiveDecisions:
-    """Return the labels with a probability of 0.5 or more and a known target.
+    """Return the decisions on labels with a probability of 0.5 or more and a known target.
 
     Args:
         probabilities: Probabilities of n images and c labels, ``(n, c)``.
@@ -110,7 +111,7 @@ def accepted_label_decisions(
         uncertainty: Uncertainty of each label, ``(n, c)``.
 
     Returns:
-        One decision per accepted label, whose error is 1 if the target is negative. There may be no
+        One decision per accepted label, whose error is 1 minus the target. There may be no
         decision.
     """
     rows, columns = np.nonzero(known & (probabilities >= THRESHOLD))
@@ -126,7 +127,7 @@ def image_decisions(
     *,
     kind: str,
 ) -> SelectiveDecisions:
-    """Return the images with a known target, each with its mean uncertainty and its error rate.
+    """Return one decision per image with a known target: its mean uncertainty and error rate.
 
     The uncertainty of an image is the mean over its known labels. ``match_variance`` compares
     accepted labels only, so the mean is over the labels with a probability of 0.5 or more. Images
@@ -303,4 +304,4 @@ def _resampled_statistics(
             )
             for name, statistic in STATISTICS.items():
                 lists[name].append(np.nan if curve is None else statistic(curve))
-    return [{name: np.array(found) for name, found in lists.items()} for lists in values]
+    return [{name: np.array(numbers) for name, numbers in lists.items()} for lists in values]

@@ -52,7 +52,10 @@ class LabelCounts:
 
     @property
     def histograms(self) -> dict[str, Counts]:
-        """Return the number of images with 0, 1, 2 … predicted and positive labels, ``(k,)``."""
+        """Return the number of images with 0, 1, 2 … predicted and positive labels, ``(k,)``.
+
+        The sum of the targets of an image is rounded to a whole number.
+        """
         counts = {"predicted": self.predicted, "positive": self.positive}
         rounded = {k: np.rint(c).astype(np.int64) for k, c in counts.items() if c is not None}
         length = 1 + max(int(c.max()) for c in rounded.values())
@@ -81,8 +84,8 @@ def count_labels_per_image(
             label, ``(c,)``.
 
     Raises:
-        InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
-            [0, 1].
+        InputError: If the shapes differ, if there is no image, if a probability is NaN or outside
+            [0, 1], or if a known target is outside [0, 1].
         ConfigError: If a threshold is outside [0, 1], or if the number of thresholds is neither 1
             nor the number of labels.
 
@@ -109,8 +112,8 @@ def validate_labels_per_image_targets(
     """Return probabilities, targets or None, and a mask of known targets, each ``(n, c)``.
 
     Raises:
-        InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
-            [0, 1].
+        InputError: If the shapes differ, if there is no image, if a probability is NaN or outside
+            [0, 1], or if a known target is outside [0, 1].
     """
     targets_or_zeros = np.zeros(np.shape(probabilities)) if targets is None else targets
     p, y, known = validate_probability_metric_inputs(probabilities, targets_or_zeros, known)

@@ -58,7 +58,7 @@ def measure_one_positive_bias(
             nor 1, or if ``main`` contains a value that is neither a column index nor -1.
 
     Source:
-        none; ours. The bias is described in TailorCLIP, arXiv:2606.11626, section 3.1.
+        None; ours. The bias is described in TailorCLIP, arXiv:2606.11626, section 3.1.
 
     Differs:
         If several labels are tied at rank k, each of them is counted as an equal fraction of a

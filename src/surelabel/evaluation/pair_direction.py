@@ -46,7 +46,8 @@ class PairDirection:
     """Retrieval metrics of one direction.
 
     A query is left out if it has no own item, such as an image without a caption. Metrics with the
-    prefix ``relevant_`` count all relevant items, and other metrics count own items only.
+    prefix ``relevant_`` count all relevant items, and ``ndcg`` weights all items by their grades.
+    Other metrics count own items only.
 
     Attributes:
         queries: Row of each evaluated query, ``(q,)``.
@@ -62,7 +63,7 @@ class PairDirection:
             ``minus_margin`` (highest minus second highest score; omitted if there is one item). The
             first item is correct if it is an own item.
         ranking_uncertainty: Correlations of the mean uncertainty of the first items with the
-            average precision at R of all relevant items, by quantity.
+            average precision at R of all relevant items, by quantity, without ``minus_margin``.
         false_negatives: Number of relevant items that are not own items, and the number of these
             items that are ranked as irrelevant. If only own items are relevant, the value is None.
         intervals: 95 % bootstrap interval over images by metric.
@@ -98,7 +99,7 @@ class PairDirection:
         return {k: metrics[f"recall_at_{k}"] for k in RECALL_CUTOFFS}
 
     def as_dict(self) -> dict[str, object]:
-        """Return all metrics, without the values of single queries."""
+        """Return all metrics as a dictionary for JSON, without the values of single queries."""
         summary: dict[str, object] = {
             "queries": len(self.queries),
             "items": self.n_items,
@@ -152,7 +153,8 @@ def evaluate_pair_direction(
         threshold: Lowest grade of a relevant item. If None, only own items are relevant.
 
     Raises:
-        InputError: If no query has an own item, if a score is not finite, or if shapes differ.
+        InputError: If no query has an own item, if a score or the uncertainty of a top-ranked item
+            is not finite, if ``threshold`` is not in (0, 1], or if shapes differ.
     """
     n_items = scores.shape[1]
     graded = compute_relevant_ranks(scores, relevant)
@@ -198,7 +200,7 @@ def evaluate_pair_direction(
 
 
 def _metrics_of_ranks(ranks: RelevantRanks) -> dict[str, Array]:
-    """Return the value of each query by metric."""
+    """Return the value of each query by metric, ``(q,)`` each."""
     recalls = {f"recall_at_{k}": query_recall_at_k(ranks, k=k) for k in RECALL_CUTOFFS}
     return recalls | {
         "median_rank": first_relevant_rank(ranks).astype(np.float64),

@@ -41,8 +41,9 @@ class PairEvaluation:
         directions: Metrics by direction, ``image_to_caption`` and ``caption_to_image``.
         folds: Mean recall over folds of images, or None if the images do not fill two folds.
         threshold: Lowest grade of a relevant pair, or None if only own captions are relevant.
-        false_negative_auroc: AUROC of relevant pairs of different images against irrelevant pairs,
-            by quantity. If only own captions are relevant, the mapping is empty.
+        false_negative_auroc: AUROC of the relevant pairs of an image and a caption of another
+            image, against pairs with grade 0, by quantity. If only own captions are relevant, the
+            mapping is empty.
     """
 
     n_images: int
@@ -127,17 +128,17 @@ def evaluate_pair_scores(
             predictors of errors.
         relevance: Graded relevance. If None, the relevance of ``pairs`` is used.
         threshold: Lowest grade of a relevant pair, in (0, 1].
-        images_per_fold: Number of images of a fold, such as 1,000 for COCO 1K. Without at least two
-            folds of equal size, no fold is evaluated.
+        images_per_fold: Number of images of a fold, >= 1, such as 1,000 for COCO 1K. Without at
+            least two folds of equal size, no fold is evaluated.
         seed: Seed of the bootstrap and of the sample of true negatives.
 
     Returns:
         Metrics of both directions, with 95 % bootstrap intervals over images.
 
     Raises:
-        InputError: If the shapes differ, if no image has a caption, if a score is not finite, if
-            the uncertainty of a highly ranked pair is not finite, or if ``threshold`` is not in
-            (0, 1].
+        InputError: If the shapes differ, if no image has a caption, or if a score or the
+            uncertainty of an evaluated pair is not finite. If ``threshold`` is not in (0, 1], or
+            ``images_per_fold`` is below 1.
 
     Source:
         Metrics: Chun et al., ECCV Caption, ECCV 2022. Uncertainty against accuracy: Chun, PCME++,
@@ -156,6 +157,10 @@ def evaluate_pair_scores(
             f"scores must have one row per image and one column per caption, with shape "
             f"({n_images}, {len(pairs)}); got shape {scores.shape}. Transpose the scores, or "
             "compute the scores of these pairs."
+        )
+    if images_per_fold < 1:
+        raise InputError(
+            f"images_per_fold must be 1 or more; got {images_per_fold}. Use 1000 for COCO 1K."
         )
     relevance = pairs.relevance if relevance is None else relevance
     directions = evaluate_pair_directions(scores, pairs, variances, relevance, threshold=threshold)
@@ -229,7 +234,7 @@ def _recalls_as_dict(recalls: Mapping[int, float]) -> dict[str, float]:
 
 
 def _metric_text(direction: PairDirection, metric: str) -> str:
-    """Return the value of a metric with its interval, as in a table."""
+    """Return the value of a metric with its interval as text."""
     text = f"{direction.metrics[metric]:.4g}"
     interval = direction.intervals.get(metric)
     return text if interval is None else f"{text} ({interval.low:.4g} to {interval.high:.4g})"

@@ -116,7 +116,7 @@ def image_bootstrap_intervals(
 
 
 def _mean_statistics(values: Mapping[str, Array]) -> dict[str, QueryStatistic]:
-    """Return the weighted mean over queries of each metric, except of median ranks."""
+    """Return a function for each metric except median ranks: the weighted mean over queries."""
     return {
         name: _mean_statistic(value)
         for name, value in values.items()
@@ -133,7 +133,7 @@ def _mean_statistic(values: Array) -> QueryStatistic:
 
 
 def _auroc_statistic(direction: PairDirection, quantity: str) -> QueryStatistic:
-    """Return the AUROC of the errors at rank 1 by one quantity."""
+    """Return a function that computes the AUROC of the errors at rank 1 by one quantity."""
     uncertainty = direction.error_predictions[quantity].uncertainty
     is_error = direction.values["recall_at_1"] == 0
     return lambda weights: error_auroc(uncertainty, is_error, weights)

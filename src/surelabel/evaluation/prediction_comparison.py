@@ -68,7 +68,8 @@ def compare_predictions(
         progress: Function called with the number of finished resamples and their total number.
 
     Raises:
-        InputError: If A, B and the dataset share no image, no label or no known target.
+        InputError: If A, B and the dataset share no image, no label or no known target, or if a
+            shared target is neither 0 nor 1.
         ConfigError: If ``resamples`` is not a whole number >= 2.
 
     Source:

@@ -11,11 +11,12 @@ LOGIT_TOLERANCE = 1e-5  # smaller decreases of a float32 logit are rounding erro
 
 
 def prediction_ranking_values(predictions: Predictions) -> Array:
-    """Return values with the order of the predictions, ``(n, c)``.
+    """Return the values by which ranking metrics sort images and labels, ``(n, c)``.
 
-    If the logits of each label are a non-decreasing function of the scores of the label, the values
-    are the scores. This condition holds without a calibrator, and for calibrators that preserve the
-    order. Otherwise, the values are the ranks of the logits, with ties broken by the scores.
+    If the logits of each label are a non-decreasing function of the scores of the label, the scores
+    are returned. This condition holds for calibrators that preserve the order. The scores are also
+    returned if there are no logits. Otherwise, the ranks of all logits are returned, with ties
+    broken by the scores.
 
     Args:
         predictions: Predictions of n images and c labels.

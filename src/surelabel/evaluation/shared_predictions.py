@@ -29,8 +29,9 @@ class SharedPredictions:
         images_without_first: Number of annotated images without a prediction in ``first``.
         images_without_second: Number of annotated images without a prediction in ``second``.
         unannotated_images: Number of images with predictions and without annotations.
-        labels_of_first_only: Labels that only ``first`` has.
-        labels_of_second_only: Labels that only ``second`` has.
+        labels_of_first_only: Labels of ``first`` that do not match exactly one label of ``second``.
+        labels_of_second_only: Labels of ``second`` that do not match exactly one label of
+            ``first``.
         unannotated_labels: Labels of ``first`` and ``second`` without a known target.
     """
 
@@ -57,7 +58,7 @@ def select_shared_predictions(
     """Return the predictions of the images and labels that two predictions and a dataset share.
 
     Images are compared by their absolute paths, and labels by their spellings, including the
-    spellings of the dataset.
+    spellings of the dataset. A label that matches several labels is not shared.
 
     Args:
         first: First predictions.

@@ -35,13 +35,14 @@ class UnseenClassResults:
 
     Attributes:
         zsl: Ranking of unseen labels only (zero-shot), in images with a positive unseen label.
-        zsl_all_images: Ranking of unseen labels only, in all images. Recall is the same as in
-            ``zsl``, but precision is usually lower. Some papers use all images and others do not,
-            so only recall is comparable between papers.
-        gzsl: Ranking of all labels (generalized zero-shot), in all images.
+        zsl_all_images: Ranking of unseen labels only, in all images with a known unseen label.
+            Recall is equal to that of ``zsl``, but precision is usually lower. Some papers use all
+            images and others do not, so only recall is comparable between papers.
+        gzsl: Ranking of all labels (generalized zero-shot), in all images with a known target.
         metrics_by_group: Values for ``seen`` and for ``unseen`` labels in all images, by metric
             name. Probability metrics are included only if probabilities are given.
-        noise_floor: Noise floors for ``seen`` and for ``unseen`` labels, by metric name.
+        noise_floor: Noise floors for ``seen`` and for ``unseen`` labels, by metric name. Without
+            probabilities, the mapping is empty.
     """
 
     zsl: RankingResults
@@ -76,8 +77,8 @@ def evaluate_unseen_classes(
 
     Raises:
         InputError: If the shapes differ, if a score is not finite, if a known target is neither 0
-            nor 1, if a probability is outside [0, 1], if a column does not exist, or if there is no
-            seen or no unseen label.
+            nor 1, or if a probability is NaN or outside [0, 1]. If a column does not exist, or if
+            there is no seen or no unseen label.
 
     Source:
         Precision, recall and F1 at 3 and 5 of zero-shot and generalized zero-shot labels: Huynh and

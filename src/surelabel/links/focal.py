@@ -112,11 +112,11 @@ class Focal:
         return self.log_odds(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 
     def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
-        """Return the scores whose log-odds are ``logits``, computed by bisection.
+        """Return the scores whose logits are ``logits``, computed by bisection.
 
         Returns:
-            For each logit, the largest score in [-60, 60] whose log-odds do not exceed this logit.
-            If the logit is above the log-odds of all scores, the score is 60.
+            For each logit, the largest score in [-60, 60] whose logit does not exceed this logit.
+            If the logit is at least 40, or above the logits of all scores, the score is 60.
         """
         return apply_with_numpy_conversion(self._torch_scores, logits)
 

@@ -8,7 +8,7 @@ from surelabel.losses.info_nce import info_nce
 def contrastive(
     scores: Tensor, targets: Tensor, known: Tensor, *, temperature: float = 1.0
 ) -> Tensor:
-    """Compute the contrastive loss: the mean of ``info_nce`` over rows and over columns.
+    """Compute the contrastive loss: the mean of ``info_nce`` of the rows and of the columns.
 
     For pairs, the rows are images and the columns are their captions, and the scores are
     similarities that are already divided by a learned temperature. All captions of an image, and

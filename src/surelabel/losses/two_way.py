@@ -25,9 +25,9 @@ def two_way(
         loss: mean over labels with a positive + mean over images with a positive
 
     In these formulas, y is the target, T+ is the temperature of positives, and T- is the
-    temperature of negatives. The sums are over the known targets of the row or column. A constant
-    added to all scores does not change the loss, so no link converts the scores to log-odds. The
-    loss depends on the batch size.
+    temperature of negatives. The sums are over the known targets of the row or column. The loss of
+    a row or column without a negative is 0. A constant added to all scores does not change the
+    loss, so no link converts the scores to log-odds. The loss depends on the batch size.
 
     Args:
         scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.

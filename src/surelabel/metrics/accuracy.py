@@ -29,8 +29,8 @@ def accuracy(
         Accuracy in [0, 1], where 1 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is neither 0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is neither 0 nor 1, or ``known`` is not Boolean.
         ConfigError: If ``threshold`` is outside [0, 1].
 
     Source:

@@ -38,8 +38,8 @@ def adaptive_ece(
         Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
@@ -48,9 +48,9 @@ def adaptive_ece(
         each label.
 
     Differs:
-        Equal probabilities are in the same bin. If code sorts the probabilities and splits ties
-        between bins, the result depends on the order of the rows. Here each bin is weighted by its
-        number of known targets. In the paper, all bins have equal weight.
+        Equal probabilities are in the same bin. In implementations that split ties between bins,
+        the error depends on the order of the rows. Here each bin is weighted by its number of known
+        targets. In the paper, all bins have equal weight.
 
     Example:
         >>> round(adaptive_ece([[0.1, 0.2, 0.7, 0.8]], [[0, 0, 0, 1]], bins=2), 4)

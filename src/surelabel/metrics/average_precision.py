@@ -41,8 +41,8 @@ def average_precision(
         Average precision in [0, 1], where 1 is best. If no positive is known, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a score is not finite, or a known target is neither
-            0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a score is not finite, a known
+            target is neither 0 nor 1, or ``known`` is not Boolean.
 
     Source:
         Non-interpolated average precision as in scikit-learn's ``average_precision_score`` with
@@ -72,8 +72,8 @@ def average_precision_per_class(
         positives is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a score is not finite, or a known target is neither
-            0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a score is not finite, a known
+            target is neither 0 nor 1, or ``known`` is not Boolean.
 
     Source:
         scikit-learn's ``average_precision_score``, computed for each column.
@@ -106,8 +106,8 @@ def average_precision_per_image(
         positives is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a score is not finite, or a known target is neither
-            0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a score is not finite, a known
+            target is neither 0 nor 1, or ``known`` is not Boolean.
 
     Source:
         scikit-learn's ``average_precision_score``, computed for each row.

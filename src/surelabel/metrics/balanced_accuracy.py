@@ -32,16 +32,16 @@ def balanced_accuracy(
         is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is neither 0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is neither 0 nor 1, or ``known`` is not Boolean.
         ConfigError: If ``threshold`` is outside [0, 1].
 
     Source:
         Brodersen et al., The Balanced Accuracy and Its Posterior Distribution, ICPR 2010.
 
     Differs:
-        A class without a positive or without a negative is left out. For such a class
-        scikit-learn emits a warning and returns the only rate that is defined.
+        A class without a known positive or without a known negative is left out. For such a class,
+        scikit-learn returns the only rate that is defined.
 
     Example:
         >>> balanced_accuracy([[0.9], [0.2], [0.6], [0.4]], [[1], [0], [0], [1]])

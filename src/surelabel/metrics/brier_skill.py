@@ -28,8 +28,8 @@ def brier_skill(
         prevalence, and NaN if all known targets of each class are equal.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
 
     Source:
         Murphy, Skill Scores Based on the Mean Square Error and Their Relationships to the

@@ -32,8 +32,8 @@ def ece_of_candidates(
         the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
         ConfigError: If ``bins`` is not a whole number >= 1, or ``threshold`` is outside [0, 1].
 
     Source:

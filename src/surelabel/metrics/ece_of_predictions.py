@@ -24,9 +24,9 @@ def ece_of_predictions(
 
         confidence = max(p, 1 - p),   accuracy = fraction of correct predictions
 
-    where p is the probability of the label. With an even number of bins, ``ece_of_predictions`` is
-    at most ``ece``, because gaps at p and at 1 - p may cancel. The two errors are equal if, in
-    addition, all probabilities are on one side of 0.5.
+    where p is the probability of the label. With an even number of bins and no probability at a bin
+    edge below 0.5, ``ece_of_predictions`` is at most ``ece``, because gaps at p and at 1 - p may
+    cancel. If all probabilities are at least 0.5, the two errors are equal.
 
     Args:
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
@@ -39,8 +39,8 @@ def ece_of_predictions(
         Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:

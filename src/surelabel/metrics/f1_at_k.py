@@ -27,11 +27,12 @@ def f1_at_k(
             k labels with a known target, all of these labels are selected.
 
     Returns:
-        F1 score in [0, 1], where 1 is best. If no target is known, the value is NaN.
+        F1 score in [0, 1], where 1 is best. If no target is known, the value is NaN. If targets are
+        known, but no positive is known, the value is 0.
 
     Raises:
-        InputError: If the array shapes differ, a score is not finite, or a known target is neither
-            0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a score is not finite, a known
+            target is neither 0 nor 1, or ``known`` is not Boolean.
         ConfigError: If ``k`` is not a whole number >= 1.
 
     Source:

@@ -30,8 +30,8 @@ def log_loss(
         Log loss in [0, 40] nats, where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
 
     Source:
         Good, Rational Decisions, Journal of the Royal Statistical Society B, 1952.
@@ -80,8 +80,8 @@ def log_loss_of_logits(
         Log loss in nats, where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a logit is not finite, or a known target is outside
-            [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a logit is not finite, a known
+            target is outside [0, 1], or ``known`` is not Boolean.
 
     Source:
         Good, Rational Decisions, Journal of the Royal Statistical Society B, 1952.

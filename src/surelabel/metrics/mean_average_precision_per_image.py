@@ -22,8 +22,8 @@ def mean_average_precision_per_image(
         no positive is known, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a score is not finite, or a known target is neither
-            0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a score is not finite, a known
+            target is neither 0 nor 1, or ``known`` is not Boolean.
 
     Source:
         mAP@x in Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks,

@@ -30,8 +30,8 @@ def recall_at_k(
         Recall in [0, 1], where 1 is best. If no positive is known, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a score is not finite, or a known target is neither
-            0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a score is not finite, a known
+            target is neither 0 nor 1, or ``known`` is not Boolean.
         ConfigError: If ``k`` is not a whole number >= 1.
 
     Source:

@@ -1,7 +1,8 @@
 """This package defines immutable records of images, texts, features and predictions.
 
-All records are validated on construction. The axes of arrays are ``n`` images, ``c`` classes, ``d``
-feature width, ``w`` tower width, ``p`` patches, ``s`` sentences and ``t`` views.
+Records whose docstring lists errors are validated on construction. The axes of arrays are ``n``
+images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p`` patches, ``s`` sentences and
+``t`` views.
 """
 
 from surelabel.records.calibration_description import (

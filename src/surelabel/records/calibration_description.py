@@ -10,6 +10,7 @@ LOSS_ALONE = "by its loss alone"  # start of the description of uncalibrated log
 WITHOUT_LABELS = "without labels"  # in the description of a calibration on pseudo-labels
 SHIFT_SUFFIX = ", adapted to "  # in the description of a calibration after a label shift
 SHIFT_SUFFIX_0_1_0 = ", moved to "
+RECALIBRATION_SUFFIX = ", recalibrated on "  # in the description after a recalibration
 CROSS_FITTED = "cross-fitted"  # in the description of probabilities of calibration rows
 _MODEL = re.compile(r"model\b")  # start of the description of log-odds of a pretrained encoder
 
@@ -29,17 +30,17 @@ def calibration_image_count(description: str) -> int | None:
 
 
 def calibration_provenance(description: str | None) -> CalibrationProvenance | None:
-    """Return what the probabilities of predictions or of an index were calibrated on.
+    """Return the kind of data on which the probabilities of predictions were calibrated.
 
     Args:
-        description: Description of the calibration, such as ``Predictions.calibration``. If None,
-            there are no probabilities.
+        description: Description of the calibration of predictions or of an index, such as
+            ``Predictions.calibration``. If None, there are no probabilities.
 
     Returns:
-        ``labels`` for annotated images; ``no labels`` for images without labels, on which a
-        calibrator was fitted or to which a calibration was adapted; ``model`` for the scale and
-        bias of a pretrained encoder; ``loss`` for the loss of a fit without calibration. If there
-        are no probabilities, None.
+        ``labels`` for annotated images, also of a recalibration; ``no labels`` for images without
+        labels, on which a calibrator was fitted or to which a calibration was adapted; ``model``
+        for the scale and bias of a pretrained encoder; ``loss`` for the loss of a fit without
+        calibration. If there are no probabilities, None.
 
     Example:
         >>> calibration_provenance("platt on pseudo-labels of 40 images without labels")
@@ -47,6 +48,9 @@ def calibration_provenance(description: str | None) -> CalibrationProvenance | N
     """
     if description is None:
         return None
+    _, suffix, after_recalibration = description.rpartition(RECALIBRATION_SUFFIX)
+    if suffix:
+        return "no labels" if SHIFT_SUFFIX in after_recalibration else "labels"
     if description.startswith(LOSS_ALONE):
         return "loss"
     if _MODEL.match(description):

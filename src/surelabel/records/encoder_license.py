@@ -1,4 +1,4 @@
-"""This module describes the license of the weights of an encoder."""
+"""This module defines a record of the license of the weights of an encoder."""
 
 from dataclasses import dataclass
 

@@ -74,7 +74,10 @@ class LabelledImages:
         return len(self.paths)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledImages":
-        """Return the annotated images at the given row indices, in the order of the indices."""
+        """Return the annotated images at the given row indices, in the order of the indices.
+
+        The attribute ``reading`` of the returned images is empty.
+        """
         rows = np.asarray(rows, dtype=int)
         paths = [self.paths[r] for r in rows]
         return LabelledImages(
@@ -91,8 +94,8 @@ class LabelledFeatures:
     """Precomputed image features with labels, in place of image files.
 
     Attributes:
-        features: Finite feature vectors of n images, ``(n, d)``. Rows of zeros are only accepted
-            by encoders that do not scale vectors to unit length.
+        features: Finite feature vectors of n images, ``(n, d)``, converted to float32. Rows of
+            zeros are only accepted by encoders that do not scale vectors to unit length.
         names: Labels of the c classes, length c.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. Unknown
             targets are stored as 0.

@@ -10,8 +10,8 @@ def noisy_caption_rows(n_captions: int, ratio: float, *, seed: int) -> RowIndice
     """Return the row of the caption that replaces each caption in noisy correspondence.
 
     A random subset of ``floor(ratio * n_captions)`` captions is permuted at random. The permutation
-    can map a caption to itself, or to another caption of the same image, so fewer than ``ratio`` of
-    the captions have a wrong image. All other captions are unchanged.
+    can map a caption to itself, or to another caption of the same image. Therefore, at most the
+    fraction ``ratio`` of the captions has a wrong image. All other captions are unchanged.
 
     Args:
         n_captions: Number of captions s.
@@ -19,7 +19,7 @@ def noisy_caption_rows(n_captions: int, ratio: float, *, seed: int) -> RowIndice
         seed: Seed of the permutation, in [0, 2**32).
 
     Returns:
-        Row of the new caption for each old caption, a permutation, ``(s,)``.
+        Row of the new caption for each old caption, a permutation of 0 to s - 1, ``(s,)``.
 
     Raises:
         InputError: If ``ratio`` or ``seed`` is out of range.

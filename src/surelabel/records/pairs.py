@@ -82,7 +82,7 @@ class Pairs:
         return self._take_rows(images, captions)
 
     def without_repeated_captions(self) -> "Pairs":
-        """Return the pairs without repetitions of a caption for the same image."""
+        """Return the pairs with only the first of equal captions of an image."""
         first_row: dict[tuple[int, str], int] = {}
         for row, key in enumerate(zip(self.image_rows.tolist(), self.captions, strict=True)):
             first_row.setdefault(key, row)

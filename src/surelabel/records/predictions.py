@@ -72,7 +72,8 @@ class Predictions:
             Prediction files do not contain this noun.
 
     Raises:
-        InputError: If the shapes and lengths do not match, or if ``uncertainty_kind`` is unknown.
+        InputError: If the shapes and lengths do not match, if ``uncertainty_kind`` is unknown, or
+            if only one of ``uncertainty`` and ``uncertainty_kind`` is given.
     """
 
     paths: Sequence[str]

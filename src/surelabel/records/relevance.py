@@ -26,7 +26,7 @@ class Relevance:
             the image completely.
 
     Raises:
-        InputError: If the arrays differ in length, if a row is not an integer or is negative, if a
+        InputError: If the arrays differ in length, if a row is not an integer in [0, 2**31), if a
             grade is outside (0, 1], or if a pair is listed twice.
 
     Example:
@@ -88,8 +88,8 @@ class Relevance:
         new_images = _new_rows("image_rows", image_rows, self.image_rows)
         new_captions = _new_rows("caption_rows", caption_rows, self.caption_rows)
         images, captions = new_images[self.image_rows], new_captions[self.caption_rows]
-        kept = (images >= 0) & (captions >= 0)
-        return Relevance(images[kept], captions[kept], self.grades[kept])
+        is_taken = (images >= 0) & (captions >= 0)
+        return Relevance(images[is_taken], captions[is_taken], self.grades[is_taken])
 
 
 def as_row_indices(

@@ -24,10 +24,14 @@ class RowSelection:
             a row was chosen, the text is empty.
         inclusion_probability: Probability in (0, 1] with which each row was included in the random
             sample, ``(n,)``. For rows that are not random, the value is NaN.
+        sample_names: Labels of the columns of ``sample_targets``, length c.
+        sample_targets: Targets that were annotated because the row is random, ``(n, c)``; NaN is
+            unknown. Other targets of a random row can depend on predictions, for example if errors
+            were corrected. If None, all targets of random rows were annotated for this reason.
 
     Raises:
-        InputError: If the lengths differ, if the probability of a random row is not in (0, 1], or
-            if the probability of another row is not NaN.
+        InputError: If the lengths or shapes differ, if the probability of a random row is not in
+            (0, 1], or if the probability of another row is not NaN.
 
     Example:
         >>> selection = RowSelection(["random", "expected_gain", ""], [0.1, np.nan, np.nan])
@@ -37,6 +41,8 @@ class RowSelection:
 
     chosen_by: Sequence[str]
     inclusion_probability: Array
+    sample_names: Sequence[str] = ()
+    sample_targets: Array | None = None
 
     def __post_init__(self) -> None:
         probability = np.asarray(self.inclusion_probability, dtype=np.float64)
@@ -58,6 +64,12 @@ class RowSelection:
                 f"got {probability[row]} with chosen_by {chosen_by[row]!r} in row {row}, counted "
                 "from 0. Correct this row."
             )
+        shape = (len(chosen_by), len(self.sample_names))
+        if self.sample_targets is not None and self.sample_targets.shape != shape:
+            raise InputError(
+                "sample_targets must have one row per row of the dataset and one column per label "
+                f"of sample_names, {shape}; got {self.sample_targets.shape}. Correct the shape."
+            )
 
     def __len__(self) -> int:
         return len(self.chosen_by)
@@ -70,8 +82,13 @@ class RowSelection:
     def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "RowSelection":
         """Return the entries of the given row indices, in the order of the indices."""
         rows = np.asarray(rows, dtype=int)
-        chosen_by = [self.chosen_by[row] for row in rows]
-        return RowSelection(chosen_by, self.inclusion_probability[rows])
+        targets = self.sample_targets
+        return RowSelection(
+            [self.chosen_by[row] for row in rows],
+            self.inclusion_probability[rows],
+            self.sample_names,
+            None if targets is None else targets[rows],
+        )
 
 
 def check_row_selection(selection: RowSelection | None, n_rows: int) -> None:

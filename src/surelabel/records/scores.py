@@ -43,7 +43,7 @@ class LabelledScores(LabelledFeatures):
             ``(n, t, k)``. A DataFrame must have one column per label, and its index can contain
             the names of the images.
         kind: Meaning of the scores, which is never inferred: ``logits`` (log-odds),
-            ``probabilities`` in [0, 1], or ``cosines`` in [-1, 1].
+            ``probabilities`` in [0, 1], or ``cosines`` in [-1, 1], with a tolerance of 0.001.
         columns: Labels of the columns, length k. If empty, the columns of the DataFrame are used.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. If None,
             the images have no labels.
@@ -62,8 +62,9 @@ class LabelledScores(LabelledFeatures):
         views: Number of views t.
 
     Raises:
-        InputError: If the kind is unknown, if a score is not finite or is outside the range of its
-            kind, if a column or an image has no name or occurs twice, or if shapes do not match.
+        InputError: If the kind is unknown, or if a score is not finite or is outside the range of
+            its kind. If a column or an image has no name or occurs twice, or if shapes do not
+            match.
 
     Example:
         >>> scores = LabelledScores([[0.5, 0.9]], "probabilities", columns=["dog", "cat"])

@@ -1,6 +1,6 @@
 """Define the regularizers, functions ``regularizer(step, *, settings)`` that return a scalar.
 
-The training loop multiplies the result by a weight and adds the product to the loss. To add a
+The training loop multiplies the scalar by a weight and adds the product to the loss. To add a
 regularizer, add one line to the table ``REGULARIZERS``. If its default weight is not 1, also add
 the weight to ``DEFAULT_WEIGHTS``.
 """

@@ -27,9 +27,9 @@ def class_correlation(
 
     Args:
         step: Training step with text vectors.
-        similarity: Text similarity that the correlations are compared with: "cosine" for the
-            cosine, "centered" for the cosine after the mean text vector is subtracted, "minmax" for
-            the cosine scaled linearly to [0, 1] over all label pairs.
+        similarity: Text similarity that the correlations are compared with. "cosine" is the cosine,
+            "centered" is the cosine after the mean text vector is subtracted, and "minmax" is the
+            cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to each variance, >= 0. If the predictions of a label are nearly
             constant, ``epsilon`` keeps the correlations of the label close to 0.
         min_images: Smallest number of images where the targets of both labels of a pair are known,

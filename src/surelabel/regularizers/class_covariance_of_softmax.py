@@ -38,9 +38,9 @@ def class_covariance_of_softmax(
 
     Args:
         step: Training step with text vectors. If the step has no log-odds, z is the score.
-        similarity: Text similarity that the correlations are compared with: "cosine" for the
-            cosine, "centered" for the cosine after the mean text vector is subtracted, "minmax" for
-            the cosine scaled linearly to [0, 1] over all label pairs.
+        similarity: Text similarity that the correlations are compared with. "cosine" is the cosine,
+            "centered" is the cosine after the mean text vector is subtracted, and "minmax" is the
+            cosine scaled linearly to [0, 1] over all label pairs.
         temperature: Divisor of z (tau), > 0.
         epsilon: Number added to each variance, >= 0. The probabilities of c labels are about 1 / c,
             so their variances are small if c is large. ``epsilon`` keeps the correlations of labels

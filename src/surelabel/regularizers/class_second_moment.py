@@ -31,8 +31,8 @@ def class_second_moment(
 
     Args:
         step: Training step with text vectors.
-        similarity: Text similarity that the moments are compared with: "cosine" for the cosine,
-            "centered" for the cosine after the mean text vector is subtracted, "minmax" for the
+        similarity: Text similarity that the moments are compared with. "cosine" is the cosine,
+            "centered" is the cosine after the mean text vector is subtracted, and "minmax" is the
             cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to the diagonal before the square root, >= 0.
         min_images: Smallest number of images where both labels of a pair are negative, >= 1. Label

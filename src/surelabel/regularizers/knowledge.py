@@ -17,12 +17,14 @@ def knowledge(step: TrainingStep) -> Tensor:
 
     Args:
         step: Training step of a method with learned prompts in the text tower, such as ``coop``.
+            All text vectors of the step have length 1.
 
     Returns:
         Scalar loss in [0, 2], ``()``, in float32 or a wider type.
 
     Raises:
         ConfigError: If the method has no learned prompts in the text tower.
+        InputError: If the learned and the frozen text vectors differ in shape.
 
     Source:
         Yao et al., Visual-Language Prompt Tuning with Knowledge-Guided Context Optimization,

@@ -46,7 +46,7 @@ def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor
 
     Source:
         The regularizer: Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural
-        Networks, CVPR 2024, eq. 19 and 20. The grid: none; ours. A linear split has an error of at
+        Networks, CVPR 2024, eq. 19 and 20. The grid: None; ours. A linear split has an error of at
         most h² / 8 times the greatest second derivative, which is 1/4 here. A pair has two splits.
 
     Differs:

@@ -12,7 +12,7 @@ from surelabel.shapes import check_shapes
 
 
 def label_smoothing(step: TrainingStep, *, scale: float = 10.0) -> Tensor:
-    """Compute the cross-entropy of targets that positives distribute over similar labels.
+    """Compute the cross-entropy with targets that each positive distributes over similar labels.
 
         mean over images and labels of BCE(z, q),
         q_j = min(1, Σ_i y_i · r_ij),  r_ij = softmax over labels j != i of (scale · S_ij)
@@ -37,8 +37,8 @@ def label_smoothing(step: TrainingStep, *, scale: float = 10.0) -> Tensor:
 
     Source:
         Chen et al., Dynamic Correlation Learning and Regularization for Multi-Label Confidence
-        Calibration, IEEE TIP 2024, arXiv:2407.06844, the smoothed targets. The paper uses ε = 0.05,
-        the weight 0.0526.
+        Calibration, IEEE TIP 2024, arXiv:2407.06844: the smoothed targets. The paper uses ε = 0.05,
+        which corresponds to the weight 0.0526.
 
     Differs:
         The similarity is the cosine of label texts, which is the same for all images. The paper

@@ -1,4 +1,4 @@
-"""This package writes reports as HTML, Markdown, PNG and JSON, image galleries and heat maps."""
+"""Write reports as HTML, Markdown, PNG and JSON, and render image galleries and heat maps."""
 
 from surelabel.report.gallery_images import (
     GalleryImage,

@@ -11,7 +11,10 @@ N_LABELS, MAX_ANNOTATED_LABELS = 3, 6  # maximum numbers of labels in a text
 
 
 def alternative_text_of_example(example: Example, *, is_calibrated: bool) -> str:
-    """Return the labels of an example with the highest scores, and its annotated labels.
+    """Return the three labels of an example with the highest scores, and its annotated labels.
+
+    The annotated labels are the positive ones, at most six. If all targets are unknown, they are
+    left out.
 
     Args:
         example: Example of an evaluation.

@@ -59,6 +59,9 @@ def draw_average_precision_plot(
 ) -> bytes:
     """Plot bars of the average precision of each label and return a PNG file.
 
+    Labels with an undefined value are left out. With more than 40 labels, the plot shows the
+    profile of all labels and the bars of the 15 highest and the 15 lowest.
+
     Args:
         names: Labels, length c.
         average_precision: Average precision of each label in [0, 1], ``(c,)``. Undefined values are

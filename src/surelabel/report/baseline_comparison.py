@@ -31,9 +31,10 @@ class ThresholdedLabels:
             labels is closest to the sum of all probabilities.
         counts: Number of expected, predicted and positive labels of each image.
         cooccurrence: Fraction of images with both labels, for each pair of labels.
-        precision: Fraction of the predicted labels that are positive. If no label is predicted, the
-            precision is NaN.
-        labels_above_half: Mean number of labels per image with a probability of 50 % or more.
+        precision: Fraction of the predicted labels with known targets that are positive. If there
+            is no such label, the precision is NaN.
+        labels_above_half: Mean number of labels per image with a known target and a probability of
+            50 % or more.
     """
 
     threshold: float

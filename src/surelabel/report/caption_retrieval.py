@@ -167,7 +167,7 @@ def render_caption_retrieval(evaluation: PairEvaluation) -> Markup:
 def render_doubtful_queries(
     evaluation: PairEvaluation, pairs: Pairs, *, n_queries: int = N_DOUBTFUL_QUERIES
 ) -> Markup:
-    """Return the queries with the most uncertain first item, with their first items, as HTML.
+    """Return the queries with the most uncertain first item, with their first five items, as HTML.
 
     Args:
         evaluation: Evaluation of ``pairs``.
@@ -222,7 +222,13 @@ def _draw_match_risk_coverage(axes: Axes, predictions: Mapping[str, ErrorPredict
 def render_caption_retrieval_table(
     label: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> Markup:
-    """Return a table of texts as HTML, with the headers of the rows in the first column."""
+    """Return a table of texts as HTML, with the headers of the rows in the first column.
+
+    Args:
+        label: Name of the table for screen readers.
+        header: Header of each column.
+        rows: Texts of each row.
+    """
     body = [
         markup_element(
             "tr",

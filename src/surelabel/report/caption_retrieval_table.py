@@ -56,11 +56,10 @@ def caption_retrieval_metric_title(metric: str) -> str:
 
 
 def caption_retrieval_rows(evaluation: PairEvaluation) -> list[list[str]]:
-    """Return the metric and its value with the interval in both directions, for each metric.
+    """Return a row for each metric: its title, and its value with the interval in both directions.
 
-    Further rows contain the recall of a random ranking, the mean recall over folds, and the number
-    of false negatives that the model ranks as irrelevant. Values that were not computed are
-    omitted.
+    Further rows contain the recall of a random ranking, the mean recall over folds, and the rate of
+    missed false negatives. Metrics that were not computed are omitted.
     """
     directions = list(evaluation.directions.values())
     rows = [
@@ -111,7 +110,10 @@ def relevance_file_rows(files: Sequence[RelevanceFileMetrics]) -> list[list[str]
 
 
 def caption_retrieval_error_rows(evaluation: PairEvaluation) -> list[list[str]]:
-    """Return how well each quantity predicts the errors at rank 1, for each direction."""
+    """Return the rows of ``ERROR_HEADER``, one for each direction and each quantity.
+
+    The values state how well the quantity predicts the errors at rank 1.
+    """
     return [
         [
             DIRECTION_TITLES[name],
@@ -156,7 +158,7 @@ def describe_caption_retrieval(evaluation: PairEvaluation) -> list[str]:
 
 
 def _metric_text(direction: PairDirection, metric: str) -> str:
-    """Return the value of a metric with its interval."""
+    """Return the value of a metric with its interval, or a median rank without an interval."""
     value = direction.metrics[metric]
     if metric.endswith("median_rank"):
         return f"{value:g}"

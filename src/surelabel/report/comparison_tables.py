@@ -39,7 +39,9 @@ def format_metric_difference(value: float, unit: str) -> str:
 
 
 def better_model(metric: str, low: float, high: float) -> str:
-    """Return the model with the better metric, A or B, or a dash if the interval contains 0.
+    """Return the model with the better metric, A or B.
+
+    If the interval contains 0 or is NaN, return a dash.
 
     Args:
         metric: Key of the metric.
@@ -175,7 +177,7 @@ def label_difference_sentences(comparison: Comparison) -> list[str]:
 def comparison_label_rows(
     comparison: Comparison, *, different_only: bool = False
 ) -> ComparisonTable:
-    """Return the header and the rows of the table of labels, the most certain difference first.
+    """Return the header and the rows of the table of labels, the lowest p-value first.
 
     Each metric has three columns: its value for A and for B, and B − A with the interval. An
     asterisk marks a difference at a false discovery rate of 5 %.
@@ -218,7 +220,7 @@ def _label_row(comparison: Comparison, column: int, *, without_values: bool) -> 
 
 
 def _better_models(metric: str, labels: LabelDifferences) -> list[str]:
-    """Return the better model, A or B, for each label with a difference."""
+    """Return the better model, A or B, for each label with a significant difference."""
     return [
         better_model(metric, float(difference), float(difference))
         for difference in labels.difference[labels.is_different]

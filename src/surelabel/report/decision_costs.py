@@ -54,7 +54,8 @@ class DecisionCost:
         expected: Cost at the threshold, computed from the probabilities.
         realized: Cost at the threshold, computed from the targets, with its 95 % interval.
         at_half: Cost at a threshold of 0.5, computed from the targets.
-        by_prevalence: Cost of the cheapest decisions that are the same for all images.
+        by_prevalence: Cost if each label is predicted for all images or for no image, whichever is
+            cheaper at the prevalence of the label.
         saving: Reduction of the cost relative to ``by_prevalence``, with its 95 % interval. If
             ``by_prevalence`` is 0, the value is NaN.
     """
@@ -141,7 +142,7 @@ def render_decision_cost_table(costs: Sequence[DecisionCost]) -> Markup:
 
 
 def decision_costs_as_json(costs: Sequence[DecisionCost]) -> list[dict[str, Any]]:
-    """Return the costs as JSON values."""
+    """Return the attributes of each cost as a JSON object; undefined values are NaN."""
     return [asdict(cost) for cost in costs]
 
 

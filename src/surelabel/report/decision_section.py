@@ -38,7 +38,10 @@ UNCALIBRATED = (
 
 
 def decision_section_plots(evaluation: Evaluation) -> list[Plot]:
-    """Return the precision-recall curves of all decisions and of some labels."""
+    """Return the precision-recall curves of all decisions and of some labels.
+
+    Curves that are undefined, because no decision is positive, are left out.
+    """
     predictions, targets, known = evaluation.predictions, evaluation.targets, evaluation.known
     is_calibrated = predictions.calibration is not None
     scores = _scores_of_decisions(evaluation)
@@ -101,7 +104,8 @@ def render_decision_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Ma
 def decision_section_as_json(evaluation: Evaluation) -> dict[str, Any]:
     """Return the operating points, the precision-recall curves and the costs as JSON values.
 
-    Without calibration, the operating points and the costs are None.
+    Without calibration, the operating points and the costs are None. Too few evaluated images
+    without a validation record have no operating points either; see `measure_operating_points`.
     """
     predictions, targets, known = evaluation.predictions, evaluation.targets, evaluation.known
     is_calibrated = predictions.calibration is not None

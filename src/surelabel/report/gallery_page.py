@@ -37,7 +37,8 @@ def write_gallery_page(
 
     The page contains the thumbnails of the first 1000 images and the first 10 labels of each image,
     and has no scripts and no external resources. An image that cannot be read is shown as a frame
-    with its path. Each thumbnail is a link to the image file.
+    with its path. The thumbnail of a file is a link to the file; images in archives, tables and
+    object stores have no link.
 
     Args:
         path: Path of the page. An existing file is replaced.

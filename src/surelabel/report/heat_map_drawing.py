@@ -128,7 +128,7 @@ def remove_padding_for_heat_map_drawing(
 
 
 def min_max_scale_heat_map(values: Array) -> Array:
-    """Scale values linearly to [0, 1], or return zeros if all values are equal.
+    """Scale the values of a heat map linearly to [0, 1], or return zeros if all are equal.
 
     Example:
         >>> min_max_scale_heat_map(np.array([[-1.0, 1.0, 3.0]]))

@@ -57,7 +57,7 @@ class HeatMapLabel:
 
     @property
     def title(self) -> str:
-        """Return the name on one line, truncated if it is long, and the value with two digits."""
+        """Return the name on one line, truncated if it is long, and the value with two decimals."""
         return f"{shorten_label_for_plot_style(self.name, TEXT_WIDTH - 5)} {self.value:.2f}"
 
 

@@ -87,7 +87,7 @@ class HtmlPagePlots:
         uncertainty: Plots of errors against uncertainty.
         unseen: Plots of seen and unseen classes.
         label_counts: Plots of labels per image and of co-occurrence.
-        per_label: Plots of metrics by label. The first plot is placed beside the table of labels.
+        per_label: Plots of metrics by label; the first plot is beside the table of labels.
         retrieval: Plots of retrieval metrics.
     """
 

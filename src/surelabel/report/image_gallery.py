@@ -223,7 +223,10 @@ def render_image_gallery_relevance(is_relevant: bool) -> Markup:
 
 
 def render_image_gallery_of_search_hits(searches: Sequence[QueryHits]) -> Markup:
-    """Return HTML cards of the first hits of each query, with the probability of each label."""
+    """Return HTML cards of the first hits of each query, with the probability of each label.
+
+    A query has at most 10 hits, and fewer if there are more than 12 queries.
+    """
     max_hits = max(1, min(MAX_HITS, MAX_HITS_OF_ALL_SEARCHES // max(len(searches), 1)))
     folder = common_image_folder(hit.path for search in searches for hit in search.hits)
     return join_markup(

@@ -8,9 +8,9 @@ from surelabel.storage.image_paths import is_object_url
 
 
 def common_image_folder(paths: Iterable[str]) -> str:
-    """Return the folder that contains all images, or an empty text if there is none.
+    """Return the deepest folder that contains all images, or an empty text if there is none.
 
-    Images in an object store have no common folder.
+    If an image is in an object store, the text is empty.
 
     Args:
         paths: Paths of images.

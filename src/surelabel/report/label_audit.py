@@ -51,13 +51,14 @@ def write_audit_report(
     Args:
         audit: Result of the audit.
         folder: Folder of the report, which must be new or empty.
-        progress: Function called with the number of finished thumbnails and their total number.
+        progress: Function called with the number of finished thumbnails and their total number,
+            separately for each kind of error.
 
     Returns:
         Path of ``index.html``.
 
     Raises:
-        DataError: If the folder is not empty, or cannot be written.
+        DataError: If the path is a file, if the folder is not empty, or if it cannot be written.
     """
     check_audit_folder(folder)
     suspected = [error for kind in ERROR_KINDS for error in audit.suspected(kind)]

@@ -35,8 +35,9 @@ class LabelStatistics:
 
     Attributes:
         names: Labels, length c.
-        n_positives: Number of images with a known positive target, ``(c,)``.
-        prevalence: Fraction of positives among known targets, ``(c,)``.
+        n_positives: Sum of the known targets, which is the number of positives if all targets are 0
+            or 1, ``(c,)``.
+        prevalence: Mean of the known targets, ``(c,)``.
         mean_probability: Mean probability of decisions with known targets, ``(c,)``. If the
             recognizer is not calibrated, the mean is NaN.
         average_precision: Average precision in [0, 1], ``(c,)``.

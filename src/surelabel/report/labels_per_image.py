@@ -72,7 +72,10 @@ def _round_labels_per_image_for_plot(counts: npt.ArrayLike | None) -> npt.NDArra
 def _labels_per_image_plot_histograms(
     counts: Mapping[str, npt.NDArray[np.int64]],
 ) -> dict[str, Array]:
-    """Count images by number of labels, where ``MAX_COUNT`` includes images with more labels."""
+    """Return the number of images with 0, 1, 2 … labels, for each source.
+
+    The count for ``MAX_COUNT`` labels includes images with more labels.
+    """
     greatest = min(MAX_COUNT, max(int(of.max()) for of in counts.values()))
     return {
         source: np.bincount(np.minimum(of, greatest), minlength=greatest + 1).astype(np.float64)

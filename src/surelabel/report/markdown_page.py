@@ -37,7 +37,7 @@ def markdown_of_page(page: str) -> str:
 
     Headings, paragraphs, lists, tables and plots are converted. A plot becomes a link to its file,
     which is the attribute ``data-file`` of its ``img``. Elements with the attribute ``data-only``,
-    navigation and other images, which have no file, are left out.
+    the head, the navigation, the footer and other images, which have no file, are left out.
 
     Args:
         page: HTML page of :func:`render_page_layout`.

@@ -155,7 +155,10 @@ METRIC_DESCRIPTIONS = {
 
 
 def describe_metric(metric: str) -> MetricDescription:
-    """Return the description of a metric, or only its title if the metric is not listed."""
+    """Return the description of a metric.
+
+    If the metric is not in ``METRIC_DESCRIPTIONS``, the description has only a title.
+    """
     return METRIC_DESCRIPTIONS.get(metric) or MetricDescription(
         metric.replace("_", " "), "", "", ""
     )

@@ -47,7 +47,8 @@ class MeasuredOperatingPoint:
             positive, its recall is NaN.
         pooled_precision: Precision over the decisions of all labels, with its 95 % interval.
         pooled_recall: Recall over the decisions of all labels, with its 95 % interval.
-        labels_per_image: Mean number of predicted labels of an image.
+        labels_per_image: Mean number of predicted labels of an image, among labels with known
+            targets.
     """
 
     option: str

@@ -41,7 +41,13 @@ def render_page_layout(
 
 
 def render_page_section(anchor: str, title: str, *children: str) -> Markup:
-    """Return a section with a heading."""
+    """Return a section with a heading of level 2.
+
+    Args:
+        anchor: Identifier of the section, to which links refer.
+        title: Text of the heading.
+        children: HTML below the heading.
+    """
     return markup_element("section", markup_element("h2", title), *children, id=anchor)
 
 

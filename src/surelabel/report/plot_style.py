@@ -1,4 +1,4 @@
-"""This module defines the common style of all plots of a report.
+"""Define the common style of all plots of a report.
 
 The functions do not use the global state of pyplot, so figures in a notebook are not affected.
 """
@@ -72,7 +72,7 @@ def shorten_label_for_plot_style(name: str, length: int = LABEL_LENGTH) -> str:
 
 
 def abbreviate_count_for_plot_style(count: float) -> str:
-    """Format a count with at most four characters.
+    """Format a count in a short form, with k for thousands and M for millions.
 
     Example:
         >>> [abbreviate_count_for_plot_style(n) for n in (7, 999, 1234, 45678, 2_000_000)]

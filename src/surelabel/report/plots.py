@@ -125,7 +125,10 @@ def label_count_section_plots(evaluation: Evaluation) -> list[Plot]:
 
 
 def per_label_section_plots(evaluation: Evaluation) -> list[Plot]:
-    """Return the plots of average precision and of reliability of each label."""
+    """Return the plots of the average precision and, if calibrated, of the reliability by label.
+
+    A plot without a defined value or without a positive target is left out.
+    """
     predictions = evaluation.predictions
     targets, known = evaluation.targets, evaluation.known
     probabilities = None if predictions.calibration is None else predictions.probabilities

@@ -98,6 +98,8 @@ def precision_recall_as_json(
 ) -> dict[str, Any]:
     """Return the precision at recall 1 %, 2 %, …, 100 %, of all decisions and of some labels.
 
+    If no decision is positive, the precision of all decisions is None.
+
     Args:
         names: Labels, length c.
         scores: Probabilities or scores, ``(n, c)``.
@@ -120,6 +122,8 @@ def precision_recall_curves_of_labels(
     scores: Array, targets: Array, known: Flags, average_precision: Array
 ) -> list[tuple[int, PrecisionRecallCurve]]:
     """Return column and curve of up to five labels, highest average precision first.
+
+    The labels are those of `select_labels_by_average_precision`.
 
     Args:
         scores: Probabilities or scores, ``(n, c)``.

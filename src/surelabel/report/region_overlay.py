@@ -131,7 +131,10 @@ def _region_overlay_heat_map_row(title: str, *figures: Markup) -> Markup:
 
 
 def _describe_strongest_labels(regions: RegionMaps) -> str:
-    """Return the number of regions of each listed label, such as ``lion in 12 of 49 regions``."""
+    """Return the title and the number of regions of each listed label.
+
+    An example of a number is ``lion in 12 of 49 regions``. Labels without a region are left out.
+    """
     n_regions = regions.strongest_labels.size
     counts = {name: int((regions.strongest_labels == name).sum()) for name in regions.maps}
     listed = [

@@ -32,7 +32,7 @@ CAPTION = (
 
 
 def reliability_diagram_consistency_band(bins: ReliabilityBins) -> tuple[Array, Array]:
-    """Return a 95 % interval for the fraction of positives in each bin of a calibrated model.
+    """Return a 95 % interval of the fraction of positives in each bin for calibrated probabilities.
 
         count · accuracy ~ Binomial(count, confidence)
 

@@ -85,8 +85,8 @@ def report(
 
     Raises:
         DataError: If the folder contains files that are not part of a report, or cannot be written.
-        InputError: If ``before`` and ``evaluation`` have different images or labels, or if
-            ``unseen`` contains a label that was not evaluated.
+        InputError: If ``before`` and ``evaluation`` have different images or labels. Also if
+            ``unseen`` contains a label that was not evaluated, no label, or every evaluated label.
     """
     _check_report_before_has_same_data(evaluation, before)
     check_unseen_classes_of_report(evaluation.predictions.names, unseen)
@@ -237,15 +237,15 @@ def _check_report_before_has_same_data(evaluation: Evaluation, before: Evaluatio
         earlier.names
     ):
         raise InputError(
-            "before and evaluation must have the same images and labels in the same order; got "
+            "before and evaluation must have equal images and labels; got "
             f"{len(earlier)} images x {len(earlier.names)} labels in before, and "
             f"{len(predictions)} images x {len(predictions.names)} labels in evaluation. Compute "
-            "both evaluations on the same images with the same labels."
+            "both evaluations on the same images with the same labels, in the same order."
         )
 
 
 def _is_report(folder: Path) -> bool:
-    """Return whether a folder contains a JSON file with the first bytes of a report file."""
+    """Return whether the JSON file of a folder starts as that of a report."""
     for name, formats in FORMATS_OF_FILES.items():
         if (folder / name).is_file():
             starts = tuple(f'{{\n "format": "{key}"'.encode() for key in formats)

@@ -40,7 +40,7 @@ def report_as_json(
     searches: Sequence[QueryHits] = (),
     unseen: UnseenClasses | None = None,
 ) -> str:
-    """Return all metrics of a report as JSON, with ``null`` for undefined values.
+    """Return all metrics of a report as the text of a JSON file; undefined values are ``null``.
 
     Args:
         evaluation: Evaluation to report.

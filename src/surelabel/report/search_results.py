@@ -69,7 +69,7 @@ class RetrievalResults:
             Undefined values are NaN.
         queries: Number of evaluated queries of each length.
         unmatched_queries: Number of queries of each length that no image matches. These queries
-            are not evaluated.
+            are not evaluated. If queries were sampled, the number is an estimate.
         examples: Example queries with their highest-ranked images.
         standard_error: Standard error of the mean average precision of each length. If all queries
             were evaluated, the value is 0. If the standard errors are unknown, the sequence is
@@ -89,7 +89,7 @@ def summarize_search_results(
     example_queries: Sequence[ExampleQuery] = (),
     paths: Sequence[str] = (),
 ) -> RetrievalResults:
-    """Convert retrieval metrics and example queries to the form that a report needs.
+    """Combine the metrics of conjunctive queries and example queries for a report.
 
     Args:
         precision: Result of ``mean_average_precision_of_conjunctions``.

@@ -70,10 +70,10 @@ def check_unseen_classes_of_report(names: Sequence[str], unseen: UnseenClasses |
     not_evaluated = [name for name in unseen.names if name not in evaluated]
     if not_evaluated or not 0 < len(unseen_names) < len(evaluated):
         raise InputError(
-            f"unseen.names must contain at least one, but not all, of the {len(evaluated)} "
-            f"evaluated labels; got {format_count(len(unseen_names), 'label')}"
+            f"unseen.names must contain some, but not all, of the {len(evaluated)} evaluated "
+            f"labels; got {format_count(len(unseen_names), 'label')}"
             + (f", of which {not_evaluated[0]!r} was not evaluated." if not_evaluated else ".")
-            + " Pass some, but not all, evaluated labels as unseen classes."
+            + " Add or remove unseen classes."
         )
 
 
@@ -129,7 +129,7 @@ def plot_unseen_classes_reliability(
 
 
 def describe_unseen_classes_in_report(unseen: UnseenClasses) -> str:
-    """Describe the columns of the ranking table, and list the unseen classes."""
+    """Describe the columns of the ranking table, and list the first 40 unseen classes."""
     n_more = len(unseen.names) - MAX_NAMES
     names = ", ".join(unseen.names[:MAX_NAMES]) + (f" and {n_more:,} more" if n_more > 0 else "")
     note = RANKING_NOTE.format(images=f"{unseen.results.zsl.images:,}")

@@ -73,7 +73,8 @@ def zero_shot_baseline_report_table(
 ) -> Markup:
     """Return an HTML table that compares the recognizer with the zero-shot baseline.
 
-    The rows are ranking metrics, numbers of labels, precision and co-occurrence.
+    The rows are ranking metrics, numbers of labels, precision and co-occurrence. Without a
+    baseline, the ranking metrics are left out.
 
     Args:
         sources: Mapping from source (recognizer or baseline) to predictions.

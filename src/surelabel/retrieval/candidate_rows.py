@@ -1,4 +1,4 @@
-"""Collect rows that can be in the result of a search, and a score that its rows reach."""
+"""Collect the rows that can be in the result of a search, and a lower bound of their scores."""
 
 import numpy as np
 
@@ -15,11 +15,11 @@ class CandidateRows:
 
     The floor is a score that at least ``k`` rows reach. It increases when better rows are added.
     Rows are added with bounds of their scores, and only the rows that remain at the end are scored.
-    Factors of the formula with repeated labels have no bounds; with them, all added rows are
-    scored.
+    A factor of the formula in which a label is repeated has no bounds. If the formula has such a
+    factor, rows are scored when they are added.
 
     Attributes:
-        floor: Score that the best ``k`` rows reach, or minus infinity if it is not yet known.
+        floor: Score that at least ``k`` rows reach, or minus infinity if no such score is known.
     """
 
     def __init__(
@@ -39,8 +39,10 @@ class CandidateRows:
     def select_reaching(self, rows: RowNumbers) -> tuple[RowNumbers, LogProbability]:
         """Return the rows whose upper bound of the score reaches the floor, with these bounds.
 
+        Bounds up to a rounding margin below the floor are accepted.
+
         Args:
-            rows: Row numbers, which can be repeated.
+            rows: Row numbers, which can be repeated. Their order does not change.
         """
         bounds = np.zeros(len(rows))
         for factor in self._bounded_factors:  # each is at most 0, as are the others
@@ -50,7 +52,7 @@ class CandidateRows:
         return rows, bounds
 
     def add(self, rows: RowNumbers) -> None:
-        """Add the rows that can reach the floor, and increase the floor.
+        """Add the rows that can reach the floor, raise the floor, and drop rows below the floor.
 
         Args:
             rows: Distinct row numbers that were not added before.
@@ -72,10 +74,13 @@ class CandidateRows:
             self._lower, self._upper = self._lower[reaches_floor], self._upper[reaches_floor]
 
     def scored_rows(self) -> tuple[RowNumbers, LogProbability]:
-        """Return the row numbers of all added rows that can be among the best, and their scores."""
+        """Return the numbers of all added rows that can be among the best ``k``, and their scores.
+
+        The rows are in the order in which they were added.
+        """
         return self._rows, score_rows(self._table, self._formula, self._rows)
 
     @property
     def _lowest_bound(self) -> float:
-        """Return the lowest upper bound of rows that can reach the floor, after rounding."""
+        """Return the floor minus a margin for rounding errors."""
         return self.floor - _ROUNDING_MARGIN * (1 + abs(self.floor))

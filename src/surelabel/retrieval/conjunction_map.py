@@ -2,10 +2,12 @@
 
 A query has at least one wanted label and any number of unwanted labels. An image is relevant if all
 wanted labels are positive and all unwanted labels are negative. A query is fulfilled if at least
-one image is relevant. Queries that are not fulfilled are excluded, and their number is returned.
+one image is relevant. Queries that are not fulfilled are excluded, and their number is returned or
+estimated.
 
 The shape of a query is its number of wanted and of unwanted labels. All short queries are
-evaluated. There are too many long queries, so a sample of the queries of each shape is evaluated.
+evaluated. There are too many long queries, so a sample of the queries of each long shape is
+evaluated.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,7 +79,7 @@ def mean_average_precision_of_conjunctions(
     relevant; only fulfilled queries have an average precision. The shape of a query is its number
     of wanted and of unwanted labels. If the queries of a shape are sampled, the mean over
     ``sample_size`` fulfilled queries estimates the mean over all fulfilled queries of the shape.
-    The weight of a shape is its estimated number of fulfilled queries.
+    The weight of a shape is its number of fulfilled queries, which is estimated for a sample.
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
@@ -86,11 +88,14 @@ def mean_average_precision_of_conjunctions(
             known. A query ranks only the images in which all its labels are known.
         max_literals: Largest number of labels in a query, >= 1.
         max_exact_literals: Largest number of labels for which all queries are evaluated, >= 0.
-        sample_size: Number of fulfilled queries sampled for each shape of longer queries, >= 2. If
-            a shape has at most ``sample_size`` queries, all queries of the shape are evaluated.
+        sample_size: Number of fulfilled queries sampled for each shape of longer queries, >= 2.
+            After 100 times as many sampled queries, sampling stops. If the wanted labels of at most
+            ``sample_size`` queries of a shape are all positive in one image, all queries are
+            evaluated.
         seed: Seed of the query sample.
-        progress: Function that is called after every 1000 queries and at the end. The arguments are
-            the number of evaluated queries and an upper bound of the final number.
+        progress: Function that is called after every 1000 evaluated queries and at the end. The
+            arguments are the number of evaluated queries and an upper bound of this number. In the
+            last call, both arguments are the upper bound.
 
     Returns:
         Mean, standard error and counts for all queries, for each length and for each shape.
@@ -105,10 +110,10 @@ def mean_average_precision_of_conjunctions(
         section 5.3 and eq. 23.
 
     Differs:
-        The paper does not define the precision of queries without a relevant image; we exclude and
-        count these queries. The paper evaluates all queries, 770 million for 80 labels; we sample
-        long queries. We compute scores from log-odds, because float32 probabilities close to 1 are
-        rounded to 1.
+        The paper does not define the precision of queries without a relevant image; this function
+        excludes and counts these queries. The paper evaluates all queries, 770 million for 80
+        labels; here, long queries are sampled. Scores are computed from log-odds, because float32
+        probabilities close to 1 are rounded to 1.
 
     Example:
         >>> logits = [[2, -1], [-1, 1], [0, -3]]
@@ -179,7 +184,16 @@ def _conjunction_map_of_sampled_queries(
     generator: np.random.Generator,
     count_query: Callable[[], None],
 ) -> ShapePrecision:
-    """Return the mAP of one shape, from a sample of its queries, or from all of few queries."""
+    """Return the mAP of one shape, from all its fulfilled queries if few are possible, or a sample.
+
+    Args:
+        literal_scores: Log probabilities and truth values of all literals.
+        sets: Sets of wanted labels that are all positive in at least one image.
+        shape: Number of wanted and of unwanted labels.
+        sample_size: Number of fulfilled queries in a sample.
+        generator: Random generator.
+        count_query: Function that is called after each evaluated query.
+    """
     candidates = len(sets) * comb(literal_scores.n_labels - shape[0], shape[1])
     if candidates <= sample_size:
         queries, draws = fulfilled_queries_without_sampling(literal_scores, sets, shape[1]), 0

@@ -10,10 +10,10 @@ from surelabel.retrieval.query_encoding import QueryEncoder, SentenceScoring
 
 
 class DeferredQueryEncoder:
-    """Query encoder that another function returns at the first use.
+    """Query encoder that a function loads at the first use.
 
-    The example of ``like:`` needs no encoder if it is an indexed image, so a search does not even
-    import the encoders.
+    If the example of ``like:`` is an indexed image and the query has no sentence, the search needs
+    no encoder and does not import the encoders.
 
     Args:
         load: Function that returns the encoder.

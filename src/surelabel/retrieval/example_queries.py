@@ -32,12 +32,14 @@ class ExampleQuery:
 
     Attributes:
         query: Query in the syntax of ``parse``.
-        rows: Row numbers of the images, sorted by decreasing probability, ``(k,)``.
+        rows: Row numbers of at most k images in which all labels of the query are known, sorted by
+            decreasing probability, ``(k,)``.
         probabilities: Probability that each image matches the query, if the labels are assumed to
             be independent, ``(k,)``.
         is_relevant: True for images that match the query, boolean, ``(k,)``.
-        n_relevant: Number of all ranked images that match the query.
-        average_precision: Average precision of the ranking of all images.
+        n_relevant: Number of images that match the query, among all images.
+        average_precision: Average precision of the ranking of all images in which all labels of the
+            query are known.
     """
 
     query: str
@@ -58,10 +60,10 @@ def select_example_queries(
     k: int = 8,
     seed: int = 0,
 ) -> list[ExampleQuery]:
-    """Select one query of each shape and rank the images.
+    """Select one query of each shape, and return the query with its highest-ranked images.
 
-    For each shape, queries that at least one image matches are sampled. The example is the sampled
-    query with the most relevant images.
+    For each shape, 50 queries that at least one image matches are sampled. The example is the
+    sampled query with the most relevant images.
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
@@ -71,11 +73,12 @@ def select_example_queries(
             known.
         shapes: Pairs (number of wanted labels, number of unwanted labels), with at least one wanted
             label. One example is selected for each pair.
-        k: Number of images for each example.
+        k: Maximum number of images for each example.
         seed: Seed of the query sample.
 
     Returns:
-        One example for each shape. Shapes whose sampled queries match no image are omitted.
+        One example for each shape, in the order of ``shapes``. Shapes whose sampled queries match
+        no image, and shapes with more than c labels, are omitted.
 
     Raises:
         InputError: If the shapes of the arrays differ, a logit is not finite, or a known target is
@@ -103,7 +106,10 @@ def select_example_queries(
 def _most_fulfilled_example_query(
     literal_scores: LiteralScores, shape: QueryShape, seed: int
 ) -> LiteralTuple | None:
-    """Sample queries of one shape and return the query with the most relevant images, if any."""
+    """Sample queries of one shape, and return the query with the most relevant images.
+
+    If no sampled query matches an image, the value is None.
+    """
     wanted, unwanted = shape
     sets = query_sampling_label_sets(literal_scores.is_true[1], wanted)
     if not len(sets) or sum(shape) > literal_scores.n_labels:

@@ -1,4 +1,4 @@
-"""Record the state of indexed files, to detect changes, and the date and size of each image."""
+"""Record the state of indexed files, to detect changes, and date, width and height of images."""
 
 import hashlib
 from collections import Counter
@@ -55,7 +55,7 @@ def absolute_file_state_paths(paths: Iterable[str]) -> list[str]:
 
 
 def is_valid_file_state_path(path: str) -> bool:
-    """Return whether a path is valid Unicode, which Unix does not require."""
+    """Return whether a path is valid Unicode; Unix also allows other bytes in paths."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -64,7 +64,7 @@ def is_valid_file_state_path(path: str) -> bool:
 
 
 def read_file_state(path: str) -> FileState | None:
-    """Return the current state of a file, or None if the file cannot be read.
+    """Return the current state of a file, or None if the file does not exist or cannot be read.
 
     Size and modification time are read before the content. If the file changes while it is read,
     the recorded modification time is too old. The next comparison then hashes the file again.
@@ -80,11 +80,11 @@ def read_file_state(path: str) -> FileState | None:
 
 
 def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) -> pa.Table:
-    """Return a table with the absolute path, file state, date and size of each image.
+    """Return a table with the absolute path, file state, date, width and height of each image.
 
     The date is that of the EXIF data, or else the modification time, in local time. If a file
-    cannot be read, all values except its path and a given hash are null. If a file is not an image,
-    its width and height are null.
+    cannot be read, all fields except its path and a given hash are null. Width and height of a RAW
+    image, or of a file that is not an image, are null.
 
     Args:
         paths: Paths of the images, length n.
@@ -119,6 +119,8 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
 def add_file_metadata(table: pa.Table, paths: Sequence[str]) -> pa.Table:
     """Return a table of file states with the date, width and height of each unchanged file.
 
+    If the content hash of a file differs from the hash in the table, the three fields are null.
+
     Args:
         table: Paths and file states of ``n`` images, as in an index of version 1.
         paths: Absolute paths of the images, length n.
@@ -135,7 +137,7 @@ def add_file_metadata(table: pa.Table, paths: Sequence[str]) -> pa.Table:
 
 
 def replace_file_state_paths(table: pa.Table, paths: Sequence[str]) -> pa.Table:
-    """Return a table of file states with other paths, one for each row."""
+    """Return a table of file states in which the paths are replaced, one for each row."""
     return table.set_column(0, FILE_STATE_SCHEMA.field("path"), pa.array(paths, pa.string()))
 
 
@@ -178,7 +180,7 @@ class _FileRow(NamedTuple):
 
 
 def _read_files(paths: Sequence[str]) -> list[_FileRow]:
-    """Return the state, the date and the size of each image, read by several threads."""
+    """Return the state, date, width and height of each image, read by several threads."""
     n_per_thread = -(-len(paths) // READING_THREADS) or 1
     parts = [paths[start : start + n_per_thread] for start in range(0, len(paths), n_per_thread)]
     with image_header_reading(), ThreadPoolExecutor(READING_THREADS) as pool:

@@ -59,7 +59,10 @@ TRUE, FALSE = Conjunction(), Disjunction()
 
 
 def make_conjunction(terms: Sequence[Formula]) -> Formula:
-    """Return the conjunction of formulas without repeated terms, nested conjunctions and constants.
+    """Return the conjunction of formulas, and remove repeated terms, nesting and constants.
+
+    The terms of a conjunction in ``terms`` become terms of the result. If a term is false, the
+    result is ``FALSE``; if there is no term, the result is ``TRUE``.
 
     Example:
         >>> make_conjunction([LabelLiteral(0, 1), TRUE, Conjunction((LabelLiteral(0, 1),))])
@@ -74,7 +77,10 @@ def make_conjunction(terms: Sequence[Formula]) -> Formula:
 
 
 def make_disjunction(terms: Sequence[Formula]) -> Formula:
-    """Return the disjunction of formulas without repeated terms, nested disjunctions and constants.
+    """Return the disjunction of formulas, and remove repeated terms, nesting and constants.
+
+    The terms of a disjunction in ``terms`` become terms of the result. If a term is true, the
+    result is ``TRUE``; if there is no term, the result is ``FALSE``.
 
     Example:
         >>> make_disjunction([LabelLiteral(0, 1), TRUE]) == TRUE
@@ -104,11 +110,11 @@ def negate_formula(formula: Formula) -> Formula:
 
 
 def restrict_labels(formula: Formula, values: Mapping[int, bool]) -> Formula:
-    """Return a formula in which labels with a given value are replaced by the value.
+    """Return a formula in which labels with a given truth value are replaced by this value.
 
     Args:
         formula: Formula.
-        values: Whether each label is positive, by column.
+        values: Whether a label is positive, by column; other labels stay in the formula.
     """
     if isinstance(formula, LabelLiteral):
         value = values.get(formula.column)
@@ -121,11 +127,11 @@ def restrict_labels(formula: Formula, values: Mapping[int, bool]) -> Formula:
 
 
 def restrict_filters(formula: Formula, values: Mapping[int, bool]) -> Formula:
-    """Return a formula in which some filters are true or false.
+    """Return a formula in which filters with a given truth value are replaced by this value.
 
     Args:
         formula: Formula.
-        values: Whether each filter is true, by number.
+        values: Whether a filter is true, by number; other filters stay in the formula.
     """
     if isinstance(formula, FilterLiteral):
         value = values.get(formula.number)
@@ -147,7 +153,7 @@ def literals_of_formula(formula: Formula) -> Iterator[LabelLiteral]:
 
 
 def columns_of_formula(formula: Formula) -> Counter[int]:
-    """Return the number of literals of each label, by column, in order."""
+    """Return the number of literals of each label, by column, in the order of first occurrence."""
     return Counter(literal.column for literal in literals_of_formula(formula))
 
 
@@ -178,14 +184,15 @@ def is_formula_true(formula: Formula, is_positive: npt.NDArray[np.bool_]) -> npt
 
 
 def has_repeated_label(formula: Formula) -> bool:
-    """Return whether a label occurs more than once."""
+    """Return whether a label occurs more than once in a formula."""
     return max(columns_of_formula(formula).values(), default=0) > 1
 
 
 def independent_factors(formula: Formula) -> list[Formula]:
     """Split a formula into factors without common labels, whose conjunction is the formula.
 
-    The factors are in the order of their first terms.
+    The factors are in the order of their first terms. A formula that is not a conjunction is its
+    only factor, and ``TRUE`` has no factor.
 
     Example:
         >>> a, b, c = (LabelLiteral(column, 1) for column in range(3))

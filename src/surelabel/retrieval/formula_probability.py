@@ -34,7 +34,7 @@ _FEW_STEPS = 32  # up to this number of steps, all rows are in memory at once
 
 
 def log_sigmoid(logits: npt.ArrayLike) -> LogProbability:
-    """Compute log probabilities from log-odds in float64, accurate for very small and large logits.
+    """Compute log probabilities from log-odds in float64, also accurate far from zero.
 
         log p = min(z, 0) - log(1 + exp(-|z|))
 
@@ -51,6 +51,8 @@ def log_sigmoid(logits: npt.ArrayLike) -> LogProbability:
 
 def log_complement(log_probabilities: npt.ArrayLike) -> LogProbability:
     """Compute log(1 - p) from log p, accurate for p near 0 and near 1.
+
+    For p = 1, the value is minus infinity.
 
     Example:
         >>> log_complement(np.log([1e-300, 0.5]))
@@ -76,7 +78,8 @@ def formula_log_probability(
     Here p is the probability of a label a that is repeated in f.
 
     Args:
-        formula: Formula without filters. If a label is repeated, the formula has at most 12 labels.
+        formula: Formula without filters. If a label is repeated, the time can double with each
+            label; ``parse`` therefore accepts at most 12 labels.
         read_logits: Function that returns the log-odds of some rows of a column.
         rows: Row numbers of the images, or all rows as ``slice(None)``.
 
@@ -84,13 +87,16 @@ def formula_log_probability(
         Log probabilities in nats, at most 0, float64, ``(n,)``. For a formula without labels, the
         shape is ``()``.
 
+    Raises:
+        TypeError: If the formula contains a filter.
+
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
         eq. 23, for conjunctions; other formulas and the expansion are ours.
 
     Differs:
-        The value is computed from log-odds, because float32 probabilities above a log-odds of 17
-        are rounded to 1.
+        The log probability is computed from log-odds, because float32 probabilities above a
+        log-odds of 17 are rounded to 1.
 
     Example:
         >>> logits = np.array([[0.0], [0.0]])  # two labels with probability 0.5

@@ -1,4 +1,4 @@
-"""Compute scores of the rows of a label table: log probabilities of a formula, and bounds."""
+"""Compute log probabilities of a formula for the rows of a label table, and their bounds."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def score_rows(
     Args:
         table: Log-odds of all rows.
         formula: Formula of labels, without filters.
-        rows: Row numbers.
+        rows: Row numbers, or a slice of the rows.
     """
     if isinstance(rows, slice) and has_repeated_label(formula):
         rows = np.arange(table.n_rows)[rows]
@@ -47,7 +47,8 @@ def bound_scores(
         table: Log-odds of all rows.
         formula: Formula of labels, without filters and without repeated labels.
         rows: Row numbers.
-        is_upper: Whether the bounds are upper or lower bounds, apart from rounding in float64.
+        is_upper: If True, upper bounds are returned; otherwise, lower bounds. The bounds hold apart
+            from rounding in float64.
     """
     assert not isinstance(formula, FilterLiteral)
     if isinstance(formula, LabelLiteral):

@@ -66,7 +66,7 @@ class RankedRows:
     ties: npt.NDArray[np.float64]
 
     def select_best(self, k: int) -> "RankedRows":
-        """Return the best ``k`` rows, sorted by score, then by raw score, then by row number."""
+        """Return the best ``k`` rows, by decreasing score, then decreasing ``ties``, then row."""
         order = np.lexsort((self.rows, -self.ties, -self.scores))[:k]
         return RankedRows(self.rows[order], self.scores[order], self.ties[order])
 
@@ -79,9 +79,10 @@ class FormulaSearchPlan:
         method: ``sorted lists`` of single labels, ``scan`` of all rows, ``allowed rows`` if few
             rows are allowed, or ``first rows`` if the formula contains no label.
         n_allowed: Number of rows that can be in the result.
-        n_read: Maximum number of rows whose log-odds are read. A row of several lists is counted
-            for each list.
-        floor: Log probability that the best k rows reach, before other rows are read.
+        n_read: Maximum number of rows whose log-odds are read, or number of the first rows. A row
+            of several lists is counted for each list.
+        floor: Log probability that the best k rows reach, according to the first rows of the sorted
+            lists. If it was not computed, or fewer than k rows were found, it is minus infinity.
     """
 
     method: Literal["sorted lists", "scan", "allowed rows", "first rows"]
@@ -91,7 +92,12 @@ class FormulaSearchPlan:
 
 
 def merge_ranked_rows(parts: Sequence[RankedRows], starts: Sequence[int]) -> RankedRows:
-    """Concatenate the results of several tables; add the start of each table to its rows."""
+    """Concatenate the results of several tables, and add the start of each table to its rows.
+
+    Args:
+        parts: Results of the tables, which are not sorted again.
+        starts: Row number of the first row of each table.
+    """
     empty = np.empty(0)
     rows = [part.rows + start for part, start in zip(parts, starts, strict=False)]
     return RankedRows(
@@ -109,12 +115,13 @@ def search_formula(
     Args:
         table: Log-odds of all rows.
         formula: Formula of labels, without filters.
-        k: Number of rows, >= 1. If the table has fewer rows, all rows are returned.
-        is_allowed: True for rows of the result, ``(n,)``. If None, rows that were not removed are
-            allowed.
+        k: Number of rows, >= 1. If fewer rows are allowed, all allowed rows are returned.
+        is_allowed: True for rows that can be in the result, ``(n,)``. If None, rows that were not
+            removed are allowed.
 
     Returns:
-        The ``k`` rows, sorted by score, then by raw score, then by row number.
+        The ``k`` rows, by decreasing score, then decreasing raw score, then row number. If the
+        formula has no label, the first allowed rows.
 
     Source:
         The score threshold from sorted lists follows Fagin, Lotem and Naor, Optimal Aggregation
@@ -128,7 +135,7 @@ def search_formula(
 def plan_formula_search(
     table: IndexLabelTable, formula: Formula, k: int, is_allowed: RowMask | None = None
 ) -> FormulaSearchPlan:
-    """Return the plan of `search_formula` for the best rows."""
+    """Return the plan of a search by `search_formula` with the given arguments."""
     is_allowed = table.is_active if is_allowed is None else is_allowed
     return _FormulaSearch(table, formula, k, is_allowed).plan()
 
@@ -137,7 +144,8 @@ def lowest_logit_at_floor(floor: float) -> float:
     """Return the log-odds below which a label cannot reach ``floor``, with a rounding margin.
 
     For a label with probability p and log-odds z, log p >= floor is equivalent to
-    z >= floor - log(1 - exp(floor)).
+    z >= floor - log(1 - exp(floor)). If ``floor`` is minus infinity or at least 0, the value is
+    minus infinity, so that no row is excluded.
     """
     if floor >= 0 or floor == -np.inf:
         return -np.inf
@@ -146,7 +154,7 @@ def lowest_logit_at_floor(floor: float) -> float:
 
 
 def term_floor_of_disjunction(formula: Disjunction, floor: float) -> float:
-    """Return a log probability that a term reaches if the disjunction reaches ``floor``.
+    """Return a log probability that at least one term reaches if the disjunction reaches ``floor``.
 
     If a disjunction of m terms reaches the probability P, at least one term reaches P / m. If the
     terms have no common labels, at least one term reaches 1 - (1 - P)^(1/m).
@@ -220,8 +228,9 @@ class _FormulaSearch:
     def _initial_floor(self) -> float:
         """Return a score that at least ``k`` of the first rows of the sorted lists reach.
 
-        Most labels are negative in most images, so unwanted labels exclude few rows. Lists of
-        unwanted labels are used only if the formula has no wanted label.
+        If fewer than ``k`` of these rows are allowed, the score is minus infinity. Most labels are
+        negative in most images, so unwanted labels exclude few rows. Lists of unwanted labels are
+        used only if the formula has no wanted label.
         """
         literals = list(dict.fromkeys(literals_of_formula(self.formula)))
         literals = [literal for literal in literals if literal.sign > 0] or literals
@@ -251,10 +260,11 @@ class _FormulaSearch:
         return min((parts for parts in options if parts is not None), key=_count_rows, default=None)
 
     def _equal_parts(self, formula: Disjunction, floor: float) -> _ListedParts | None:
-        """Return equally long parts of the lists of literals that include all rows of a floor.
+        """Return equally long parts of the lists of literals that include all rows above a floor.
 
-        A row that is in no part has at most the log-odds of the last row of each part, so its score
-        is below that of a row with all these log-odds.
+        A row that is in no part has at most the log-odds of the last row of each part. Therefore
+        its score is at most that of a row with all these log-odds. If the terms are not distinct
+        labels, or the lists are too short, the value is None.
 
         Source:
             Fagin, Lotem and Naor, section 4 (threshold algorithm), with all rows of a list at once.
@@ -286,7 +296,7 @@ class _FormulaSearch:
             start, length = block.stop, min(4 * length, BLOCK_ROWS)
 
     def _clear_below_floor(self, formula: Formula, floor: float, rows: slice, out: RowMask) -> None:
-        """Clear the mask of rows that violate a necessary condition of a floor."""
+        """Clear the mask of rows that violate a necessary condition of reaching a floor."""
         if isinstance(formula, LabelLiteral):
             self.table.clear_below_threshold(*formula, lowest_logit_at_floor(floor), rows, out)
             return
@@ -304,10 +314,10 @@ class _FormulaSearch:
         out &= reaches_floor
 
     def _selective_terms(self, formula: Conjunction, floor: float, rows: slice) -> list[Formula]:
-        """Return the terms whose conditions exclude most rows of a block, the strongest first.
+        """Return the terms whose conditions exclude most rows of a block, the most selective first.
 
-        Further conditions are left out if they exclude few rows, or if few rows remain: reading
-        bounds of these rows is then faster.
+        Further terms are left out if they exclude few rows, or if few rows remain, because reading
+        bounds of these rows is then faster. Without a floor, no term is returned.
         """
         if floor == -np.inf:
             return []

@@ -12,8 +12,9 @@ from surelabel.storage.image_paths import is_object_url
 def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
     """Write a folder of symbolic links to the images of a search result.
 
-    The name of a link has the rank, the probability and the file name of an image, such as
-    ``0001-0.973-beach.jpg``, so sorted names have the order of the result.
+    The name of a link consists of the rank, the probability and the file name of an image, such as
+    ``0001-0.973-beach.jpg``, so sorted names have the order of the result. A name of more than 255
+    bytes is shortened.
 
     Args:
         hits: Images of a search result.
@@ -24,8 +25,8 @@ def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
         of tables, objects of an object store, or images that were deleted.
 
     Raises:
-        DataError: If the folder contains files or cannot be written, or the file system has no
-            symbolic links.
+        DataError: If the folder is not empty, is a file or cannot be written, or if the file system
+            has no symbolic links.
     """
     target = Path(folder)
     without_file, n_digits = list[str](), max(4, len(str(len(hits))))
@@ -52,7 +53,7 @@ def link_hits(hits: Sequence[Hit], folder: str | Path) -> list[str]:
 
 
 def _shortened_link_name(prefix: str, name: str) -> str:
-    """Return a prefix and a file name, shortened to 255 bytes before a short suffix."""
+    """Return a prefix and a file name, at most 255 bytes; a suffix of at most 20 bytes is kept."""
     stem, suffix = os.path.splitext(name)
     if len(os.fsencode(suffix)) > 20:
         stem, suffix = name, ""

@@ -18,8 +18,8 @@ class Hit:
 
     Attributes:
         path: Absolute path of the image.
-        probability: Probability that the image matches the query. The terms are treated as
-            independent given the image.
+        probability: Probability that the image matches the query. Labels and sentences are treated
+            as independent given the image.
         terms: Probability that each label of the query, wanted or unwanted, is positive in the
             image, by label name. Also the probability that the image matches each sentence, by the
             text of the sentence in the query language.
@@ -37,14 +37,14 @@ class Hit:
     similarity: float | None = None
 
     def __repr__(self) -> str:
-        """Return the path, the probability and the probability of each label."""
+        """Return the values of `as_dict` as text."""
         return Summary("Hit", self.as_dict()).as_text()
 
     def _repr_html_(self) -> str:
         return Summary("Hit", self.as_dict()).as_markup()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the attributes as a JSON object, without those that the query does not need."""
+        """Return the attributes as a JSON object, without empty ``uncertainties`` and None."""
         values: dict[str, Any] = {"path": self.path, "probability": self.probability}
         values["terms"] = self.terms
         if self.uncertainties:
@@ -55,7 +55,7 @@ class Hit:
 
 
 class HitList(list[Hit]):
-    """Images of a search, sorted by decreasing probability; a list that is shown as a table.
+    """List of the images of a search result, in order, which is shown as a table.
 
     Attributes:
         query: Query of the search. If None, only the probability of the images is shown.
@@ -101,6 +101,9 @@ class HitList(list[Hit]):
 
 def hit_term_probabilities(hit: Hit, query: Query | None) -> list[float]:
     """Return the probability of each term of a query, p for wanted and 1 - p for unwanted terms.
+
+    A term that is both wanted and unwanted has the probability p. Without a query, the list is
+    empty.
 
     Args:
         hit: Image of a search result, whose terms are in the order of ``query.signed_terms``.

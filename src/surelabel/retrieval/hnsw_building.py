@@ -30,10 +30,11 @@ RECALL_SAMPLE, RECALL_COUNT = 100, 100  # sampled images, and nearest images of 
 def build_index_graphs(
     folder: Path, manifest: IndexManifest, progress: Progress | None = None
 ) -> IndexManifest:
-    """Build the graph of each shard that has none or a damaged one, then write ``index.json``.
+    """Build the graph of each shard without a valid graph, and list the graphs in ``index.json``.
 
-    If the process is killed, the index is as before, or without the damaged graphs. Graphs that
-    were finished are not lost if a later one fails, because ``index.json`` is written after each.
+    Damaged graphs are removed from ``index.json`` before they are built again. ``index.json`` is
+    written after each new graph, so finished graphs are not lost if a later one fails or the
+    process is killed.
 
     Args:
         folder: Folder of the index, which is locked.
@@ -46,7 +47,7 @@ def build_index_graphs(
     Raises:
         MissingPart: If usearch is not installed.
         InputError: If the index has at most 1,000,000 images, or no image vectors.
-        DataError: If image vectors are damaged, or the folder cannot be written.
+        DataError: If image vectors are damaged or not finite, or the folder cannot be written.
     """
     check_usearch_is_installed()
     n_images = sum(map(len, manifest.shards))
@@ -82,7 +83,7 @@ def build_shard_graph(shard: Shard, report: Callable[[int], None]) -> Shard:
 
     Raises:
         InputError: If the shard has no image vectors.
-        DataError: If image vectors are damaged, or the folder cannot be written.
+        DataError: If image vectors are damaged or not finite, or the folder cannot be written.
     """
     width = shard.feature_width or 0
     blocks = row_blocks_for_search(shard)
@@ -92,13 +93,14 @@ def build_shard_graph(shard: Shard, report: Callable[[int], None]) -> Shard:
 
 
 def graph_recall(shard: Shard) -> float:
-    """Return the mean recall@100 of the approximate search for sampled images of a shard.
+    """Return the mean recall@100 of the approximate search for 100 sampled images of a shard.
 
-    The recall of an image is the share of its 100 nearest images that are found. An image that is
-    found instead of another one with the same cosine counts as well.
+    The recall of an image is the share of its 100 nearest images that are found; the image itself
+    is one of them. An image that is found instead of another one with an equal cosine counts as
+    well. In a shard of fewer images, all images are nearest images.
 
     Args:
-        shard: Shard with a graph.
+        shard: Shard with a graph, and with at least one image.
     """
     rows = np.arange(shard.n_rows) if shard.is_active is None else np.flatnonzero(shard.is_active)
     random, count = np.random.default_rng(0), min(RECALL_COUNT, len(rows))
@@ -115,7 +117,7 @@ def graph_recall(shard: Shard) -> float:
 def _exact_limits(
     shard: Shard, queries: npt.NDArray[np.float16], count: int
 ) -> npt.NDArray[np.float32]:
-    """Return the cosine of each query and its ``count``-th nearest row."""
+    """Return the cosine of each query and its ``count``-th nearest row, ``(q,)``."""
     directions = unit_vectors(queries.astype(np.float32))
     largest = np.full((len(queries), count), -np.inf, np.float32)
     for _, vectors in row_blocks_for_search(shard):

@@ -1,8 +1,8 @@
 """Search the nearest neighbours of a vector approximately (ANN), with an HNSW graph of a shard.
 
-The graph is stored in ``ann-000.usearch`` and read by the optional package usearch. It contains the
-vectors with 8 bits per value. The search computes exact cosines of the vectors that the graph
-returns, twice as many as the result has.
+The graph of shard 0 is stored in ``ann-000.usearch``, and the optional package usearch reads it. It
+contains the vectors with 8 bits per value. The graph returns twice as many rows as the result has,
+and one more for each removed row. The search computes the exact cosines of these rows.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ class HnswRecord:
 
     Attributes:
         checksum: CRC-32 of the file.
-        recall: Mean share of the 100 nearest images that the graph returns, of sampled images.
+        recall: Mean recall@100 of the search for sampled images, in [0, 1]; see ``graph_recall``.
     """
 
     checksum: int
@@ -70,21 +70,22 @@ class HnswGraph:
     n_rows: int
 
     def is_damaged(self) -> bool:
-        """Return whether the size or the checksum of the file does not match."""
+        """Return whether the file is missing, or its size or checksum does not match."""
         try:
             return self._has_other_size() or checksum_of_graph(self.file) != self.checksum
-        except OSError:
+        except (OSError, DataError):
             return True
 
     def nearest_rows(self, vector: npt.NDArray[np.floating], count: int) -> RowNumbers:
-        """Return rows with a small cosine distance to a vector, without their order.
+        """Return the rows that are approximately nearest to a vector by cosine, by row number.
 
         Args:
             vector: Vector, ``(d,)``.
             count: Maximum number of rows, >= 1.
 
         Raises:
-            DataError: If the file is damaged, or was written by another version of usearch.
+            DataError: If the file is missing or damaged, or was written by another version of
+                usearch. Also if its vectors have another width than ``vector``.
         """
         if self._has_other_size():  # reading a mapping beyond the end of its file would crash
             raise self._damage_error("the file size does not match index.json")
@@ -158,11 +159,14 @@ def write_hnsw_graph(
     Args:
         file: Path of the graph.
         width: Width of the vectors, d.
-        blocks: Row numbers and their vectors, ``(b, d)``.
-        report: Function that is called with the number of vectors after each block.
+        blocks: Row numbers, ``(b,)``, and their vectors, ``(b, d)``.
+        report: Function that is called with the number of vectors in the graph after each block.
 
     Returns:
-        The checksum of the file.
+        The CRC-32 of the file.
+
+    Raises:
+        DataError: If the file cannot be written.
 
     Source:
         Malkov and Yashunin, Efficient and Robust Approximate Nearest Neighbor Search Using
@@ -191,9 +195,10 @@ def checksum_of_graph(file: Path) -> int:
 
 
 def _vectors_with_8_bits(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.int8]:
-    """Return vectors whose largest absolute value is 127; zero vectors stay zero.
+    """Return vectors, ``(n, d)``, scaled and rounded to the range from -127 to 127.
 
-    The cosine of two vectors does not depend on their lengths.
+    The largest absolute value of a vector becomes 127; zero vectors stay zero. The cosine of two
+    vectors does not depend on their lengths.
     """
     values = np.asarray(vectors, np.float32)
     largest = np.abs(values).max(axis=1, keepdims=True)

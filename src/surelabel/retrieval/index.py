@@ -1,7 +1,7 @@
 """Define the image index: calibrated log-odds in a folder, searched without reading images."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from surelabel.arrays import Array
 from surelabel.errors import DataError, InputError, UnknownName
 from surelabel.progress import Progress
 from surelabel.records import Predictions
-from surelabel.retrieval.file_state import absolute_file_state_paths
+from surelabel.retrieval.file_state import FileState, absolute_file_state_paths
 from surelabel.retrieval.hits import HitList
 from surelabel.retrieval.hnsw_building import build_index_graphs
 from surelabel.retrieval.index_lock import lock_index
@@ -40,7 +40,11 @@ from surelabel.retrieval.index_search import (
     score_sentences_of_query,
     search_merged_indexes,
 )
-from surelabel.retrieval.index_status import IndexStatus, compute_index_status
+from surelabel.retrieval.index_status import (
+    IndexStatus,
+    compute_index_status,
+    recorded_file_states,
+)
 from surelabel.retrieval.index_writing import (
     write_compacted_index,
     write_index_update,
@@ -223,7 +227,10 @@ class Index:
 
     @property
     def content_hashes(self) -> list[str | None]:
-        """Return the content hash of each image file in row order, or None without a file."""
+        """Return the content hash of each image file, in row order.
+
+        If the file could not be read when the image was indexed, the hash is None.
+        """
         columns = [shard.active_column("hash") for shard in self._manifest.shards]
         return [text for column in columns for text in column.to_pylist()]
 
@@ -236,7 +243,7 @@ class Index:
     def image_vectors(self) -> Iterator[npt.NDArray[np.float16]]:
         """Yield the image vectors in blocks, ``(b, d)``, in the order of `paths`.
 
-        Only one block at a time is read from disk.
+        Only one block at a time is read from disk. Without image vectors, no block is yielded.
 
         Raises:
             DataError: If the vectors are damaged. The checksum is compared after each shard.
@@ -276,13 +283,13 @@ class Index:
         offset: int = 0,
         encoder: QueryEncoder | None = None,
     ) -> HitList:
-        """Search the images that match a query with the highest probability, with an exact result.
+        """Return the images that match a query with the highest probability, by exact search.
 
-        If the index is in sparse form, or has graphs, the result can be approximate, which
-        `approximation` states for a query.
+        If the index is in sparse form or has graphs, the result can be approximate. `approximation`
+        describes the approximations that affect a query.
 
         With ``precision``, the result ends at the last rank at which the mean probability of all
-        images up to this rank is at least this value. The mean includes the images before
+        images up to this rank is at least ``precision``. The mean includes the images before
         ``offset``, and ``k`` and ``min_probability`` also apply. The mean is the expected precision
         of the list. This estimate is not a guarantee, and is only as reliable as the calibration.
 
@@ -293,8 +300,8 @@ class Index:
             precision: Minimum expected precision of the result, in [0, 1]. If None, there is no
                 minimum.
             offset: Number of the best images that are left out, >= 0.
-            encoder: Recognizer of the index, from ``sl.query_encoder``. Required for sentences, and
-                for an example of ``like:`` that is not in the index.
+            encoder: Recognizer of the index, from ``sl.query_encoder``. It is required for
+                sentences, and for an example of ``like:`` that is not in the index.
 
         Returns:
             Images, sorted by decreasing probability, as a list that a notebook shows as a table.
@@ -343,6 +350,8 @@ class Index:
 
     def probabilities(self, query: str | Query, *, encoder: QueryEncoder | None = None) -> Array:
         """Return the probability that each image matches a query, ``(n,)``, in row order.
+
+        If the filters make a match of an image impossible, its probability is 0.
 
         Args:
             query: Query such as ``"fork & (apple | pear) & !knife"``, without ``like:``; see
@@ -449,16 +458,17 @@ class Index:
         With ``drop_below``, the index is written in *sparse form*, which takes less space. For each
         label, only probabilities of at least ``drop_below`` are stored. All smaller probabilities
         of the label are replaced by their mean, so results of searches are approximate. Raw scores
-        are not stored. Images that are added later are stored exactly until the next call.
+        are not stored. Images that are added later are stored exactly until the next call with
+        ``drop_below``.
 
         The disk needs space for the old and the new index. Searches during the compaction, and
         searches of processes that opened the index before, use the old files. If the process is
         killed, the index is unchanged or complete.
 
         Args:
-            drop_below: Lowest probability that is stored, in (0, 0.5]. If None, an index in sparse
-                form without later images stays in this form, and all probabilities of another
-                index are stored.
+            drop_below: Lowest probability that is stored, in (0, 0.5]. If None, an index whose
+                images are all in sparse form stays in this form. Otherwise, the current
+                probabilities of all images are stored.
 
         Raises:
             InputError: If ``drop_below`` is outside (0, 0.5], or below that of an earlier call.
@@ -486,18 +496,19 @@ class Index:
             self._root = IndexRoot.at(self._root.current)
 
     def rescore(self, scoring: IndexScoring) -> None:
-        """Replace labels, log-odds and raw scores by values that are computed from image vectors.
+        """Replace labels, log-odds and raw scores, computed from the stored image vectors.
 
-        Without image vectors, only the log-odds are replaced, by values that are computed from the
-        raw scores. No image is read. If the process is killed, the index is unchanged or complete.
+        In an index without image vectors, new log-odds are computed from the stored raw scores,
+        which do not change. No image is read. If the process is killed, the index is unchanged or
+        complete.
 
         Args:
             scoring: New labels and the function that computes their scores; see
                 ``rescore_index`` for a recognizer.
 
         Raises:
-            InputError: If the index has neither image vectors nor raw scores of its labels, or if a
-                logit is outside [-40, 40] or not finite.
+            InputError: If the index has neither image vectors nor raw scores of its labels, if a
+                logit is outside [-40, 40], or if a raw score is not finite.
             DataError: If another process changed or is changing the index, or the index is damaged
                 or cannot be written.
         """
@@ -522,12 +533,13 @@ class Index:
         """Write graphs for an approximate search of the images that are similar to an example.
 
         A search with ``like:`` then reads the graphs instead of all image vectors. Labels and
-        sentences are still searched exactly. Parts of the index that have a graph are left
+        sentences are still searched exactly. Parts of the index that have a valid graph are left
         unchanged. Images that are added later are searched exactly until the next call. `compact`
         and `rescore` write an index without graphs.
 
         Args:
-            progress: Function called with the number of images in the new graphs and their total.
+            progress: Function that is called with the number of images in the new graphs, and with
+                the final number.
 
         Returns:
             The recall@100: the mean share of the 100 nearest images that the search returns,
@@ -563,10 +575,10 @@ class Index:
 
     @property
     def drop_below(self) -> float | None:
-        """Return the probability below which values were replaced by their mean, or None.
+        """Return the limit below which probabilities were replaced by their mean, or None.
 
-        It is the largest ``drop_below`` of `compact` that affects images of the index. Searches of
-        labels are approximate, unless the value is None.
+        It is the largest ``drop_below`` of `compact` that affects images of the index. If it is
+        None, searches of labels are exact.
         """
         shards = [shard for shard in self._manifest.shards if len(shard)]
         limits = [shard.drop_below for shard in shards if shard.drop_below is not None]
@@ -613,13 +625,29 @@ class Index:
 
         Args:
             images: Paths of the images that should be in the index. If None, only images that could
-                not be read at prediction time are reported as missing in the index.
+                not be read at prediction time are reported as not indexed.
 
         Raises:
             DataError: If a stored path leaves the root, or the stored paths are damaged.
         """
         manifest = self._manifest
         return compute_index_status(manifest.shards, manifest.skipped, images or (), self._root)
+
+    def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState | None]:
+        """Return the size, modification time and hash of image files at prediction time.
+
+        Args:
+            paths: Paths of images; images that are not in the index are left out. If None, the
+                states of all images of the index are returned.
+
+        Returns:
+            State of each image by absolute path. The state is None if the file could not be read.
+
+        Raises:
+            DataError: If a stored path leaves the root, or the stored paths are damaged.
+        """
+        absolute = None if paths is None else absolute_file_state_paths(paths)
+        return recorded_file_states(self._manifest.shards, self._root, absolute)
 
     def _summary(self) -> Summary:
         properties = {

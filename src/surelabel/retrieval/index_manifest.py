@@ -52,7 +52,7 @@ class IndexRecognizer:
 
 @dataclass(frozen=True)
 class IndexManifest:
-    """Labels, recognizer, shards and skipped images of an index.
+    """Content of ``index.json``: labels, recognizer, shards and skipped images of an index.
 
     Attributes:
         names: Label names, length c.
@@ -189,7 +189,12 @@ def load_complete_index_manifest(folder: Path) -> IndexManifest:
 
 
 def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest:
-    """Return the manifest, or raise ValueError if the type or range of a field is invalid."""
+    """Return the manifest of the fields of ``index.json``.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: If a field is missing or invalid.
+        DataError: If an unreleased version of surelabel wrote the index.
+    """
     strings = [fields[name] for name in ("model", "calibration", "revision")]
     names, skipped, entries = fields["names"], fields["skipped"], fields["shards"]
     version, root = fields["version"], None
@@ -243,7 +248,7 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
 
 
 def _is_entry_of_unreleased_version(entry: Any) -> bool:
-    """Return whether an entry of a shard has no list of columns, unlike released versions."""
+    """Return whether the entry of a shard has no list of columns, which released versions write."""
     return isinstance(entry, dict) and entry.keys().isdisjoint(COLUMN_LISTS)
 
 

@@ -31,8 +31,8 @@ class IndexScoring:
         names: Label names, length c.
         model: Fingerprint of the recognizer.
         calibration: Description of the calibration of the log-odds.
-        score: Function that returns the log-odds and the raw scores, both ``(n, c)``, of n image
-            vectors, ``(n, d)``.
+        score: Function that returns the log-odds and the raw scores, both float32, ``(n, c)``, of n
+            image vectors, float16, ``(n, d)``.
         calibrate: Function that returns the log-odds of raw scores, both ``(n, c)``, for an index
             without image vectors. If None, the raw scores of the index cannot be used.
         recognizer: Name and labels of the recognizer. If None, no recognizer is recorded.
@@ -55,11 +55,11 @@ class IndexScoring:
 def rescored_rows(shard: Shard, scoring: IndexScoring) -> ShardRows:
     """Return the rows of a shard with new log-odds and raw scores, without removed rows.
 
-    The values are in temporary files in the folder of the shard, not in anonymous memory.
+    The log-odds and raw scores are in temporary files in the folder of the shard, not in memory.
 
     Args:
         shard: Shard of an index.
-        scoring: New labels and the function that computes their scores.
+        scoring: New labels and the functions that compute their log-odds.
 
     Raises:
         InputError: If the shard has neither image vectors nor raw scores of all labels, a logit is

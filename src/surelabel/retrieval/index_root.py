@@ -1,4 +1,7 @@
-"""Define the root folder of an index, to which stored paths are relative, so that it can move."""
+"""Define the root folder of the images of an index, so that the images can be moved together.
+
+Stored paths of images in the root are relative to the root.
+"""
 
 import os
 from collections.abc import Iterable
@@ -47,7 +50,8 @@ class IndexRoot:
                 absolute.
 
         Raises:
-            DataError: If the path is relative and leaves the root.
+            DataError: If the path is relative and can leave the root, because a part is empty,
+                ``.`` or ``..``, or the path has a drive of Windows.
         """
         if _is_absolute_path_in_index(path):
             if self.stored == self.current:
@@ -68,7 +72,7 @@ class IndexRoot:
         return self.current.rstrip(os.sep) + os.sep
 
     def stored_forms(self, path: str) -> list[str]:
-        """Return all stored paths that `resolve` maps to an absolute path."""
+        """Return all stored paths that `resolve` maps to the given absolute path."""
         relative_path = _path_relative_to_index_root(path, self.current)
         forms = [] if relative_path is None else [self.stored_path(path)]
         if self.stored == self.current or _path_relative_to_index_root(path, self.stored) is None:
@@ -79,11 +83,11 @@ class IndexRoot:
 
 
 def common_index_root(paths: Iterable[str], default: str) -> str:
-    """Return the common parent folder of images.
+    """Return the deepest folder that contains all images.
 
     Args:
         paths: Absolute paths of the images. URLs of object stores are not considered.
-        default: Absolute path that is returned if there is no image, or if the images have no
+        default: Absolute path that is returned if there is no image file, or if the images have no
             common folder, for example on two drives of Windows.
     """
     try:
@@ -93,12 +97,17 @@ def common_index_root(paths: Iterable[str], default: str) -> str:
 
 
 def default_index_root(folder: str | Path) -> str:
-    """Return the parent folder of an index, the root if the images have no common folder."""
+    """Return the absolute path of the parent folder of an index.
+
+    It is the root if the images have no common folder.
+    """
     return os.path.dirname(os.path.abspath(folder))
 
 
 def root_of_index_version_1(folder: str | Path, shards: Iterable[Shard]) -> str:
-    """Return the common parent folder of the images of an index with absolute paths.
+    """Return the deepest folder that contains all images of an index of version 1.
+
+    If there is no such folder, return the parent folder of the index.
 
     Args:
         folder: Folder of the index.

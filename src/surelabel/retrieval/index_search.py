@@ -82,7 +82,7 @@ class IndexSearcher:
 
         Args:
             query: Query of the search.
-            k: Number of rows, >= 1.
+            k: Maximum number of rows, >= 1.
             scoring: Log-odds of the sentences of the query. If it has none, the value is None.
             nearest: Rows to which the search is restricted, or None.
         """
@@ -123,7 +123,9 @@ class IndexSearcher:
         return self._shard_query(query, scoring).hits(self.shards, rows, scores, cosines)
 
     def example_vector(self, path: str) -> npt.NDArray[np.float16] | None:
-        """Return the stored vector of an image, ``(d,)``, or None if the image is not indexed.
+        """Return the stored vector of an image, ``(d,)``.
+
+        If the image is not indexed or has no stored vector, the value is None.
 
         Args:
             path: Absolute path of the image.
@@ -202,11 +204,11 @@ def search_merged_indexes(
     limits: SearchLimits,
     encoder: QueryEncoder | None = None,
 ) -> HitList:
-    """Return the best images of several indexes, like a search of one index with all rows in order.
+    """Return the best images of several indexes, as a search of one index with all rows would.
 
     Each index returns as many rows as the result can have, so that the merged result is exact. If
-    the number of images has no limit, the number of ranked rows is multiplied by ten until the last
-    rows violate another limit, or until all rows are ranked.
+    the number of images has no limit, 1000 rows are ranked first. Their number is multiplied by ten
+    until the last rows violate another limit, or until all rows are ranked.
 
     Args:
         call: Function that calls a method of ``IndexSearcher`` for each index with its arguments,
@@ -258,6 +260,9 @@ def plan_merged_search(
         query: Query of the search.
         k: Number of images that are ranked, >= 1.
         encoder: Recognizer of the indexes, for sentences and for examples that are not indexed.
+
+    Raises:
+        UnknownName, InputError, DataError: As for `search_merged_indexes`.
     """
     scoring = score_sentences_of_query(query, encoder)
     nearest = _nearest_merged_rows(call, row_counts, query, encoder)
@@ -267,7 +272,9 @@ def plan_merged_search(
 
 
 def score_sentences_of_query(query: Query, encoder: QueryEncoder | None) -> SentenceScoring | None:
-    """Return the scoring of the sentences of a query, or None if there is no sentence.
+    """Return the object that computes the log-odds of the sentences of a query.
+
+    If the query has no sentence, the value is None.
 
     Raises:
         InputError: If the query contains a sentence and there is no encoder.
@@ -286,7 +293,10 @@ def score_sentences_of_query(query: Query, encoder: QueryEncoder | None) -> Sent
 def _nearest_merged_rows(
     call: CallSearchers, row_counts: Sequence[int], query: Query, encoder: QueryEncoder | None
 ) -> NearestRows | None:
-    """Return the rows of all indexes that are most similar to the example of a query."""
+    """Return the rows of all indexes that are most similar to the example of a query.
+
+    If the query has no example, the value is None.
+    """
     if query.like is None:
         return None
     path = absolute_image_path(query.like.path)
@@ -311,7 +321,7 @@ def _nearest_merged_rows(
 def _parts_of_indexes(
     row_counts: Sequence[int], nearest: NearestRows | None
 ) -> list[NearestRows | None]:
-    """Return, for each index, the rows to which a search is restricted."""
+    """Return, for each index, the rows to which a search is restricted, or None without limit."""
     starts = [*accumulate(row_counts, initial=0)]
     return [
         None if nearest is None else nearest.between(start, end) for start, end in pairwise(starts)
@@ -323,7 +333,7 @@ def check_merged_indexes(descriptions: Sequence[IndexDescription]) -> None:
 
     Raises:
         InputError: If no index is given, if an index is given twice, or if an index differs from
-        the first index.
+            the first index.
     """
     if not descriptions:
         raise InputError(
@@ -354,7 +364,7 @@ def check_merged_hit_paths(paths: Sequence[str]) -> None:
     """Check that no image occurs twice in a result because two indexes contain the image.
 
     Raises:
-        DataError: If an image occurs twice.
+        DataError: If a path occurs twice.
     """
     seen = set[str]()
     for path in paths:

@@ -1,6 +1,6 @@
 """Compare an index with the files on disk: find images that are new, changed or deleted."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from surelabel.retrieval.file_state import (
@@ -20,8 +20,9 @@ class IndexStatus:
 
     Attributes:
         n_images: Number of images in the index.
-        not_indexed: Reason for each image on disk that is not in the index, by absolute path.
-        changed: Reason for each indexed image whose file changed, by absolute path.
+        not_indexed: Reason for each image that should be in the index and is not, by absolute path.
+        changed: Reason for each indexed image whose file changed, or could not be read when it was
+            indexed or compared, by absolute path.
         deleted: Reason for each indexed image whose file no longer exists, by absolute path.
     """
 
@@ -39,6 +40,7 @@ def compute_index_status(
     Args:
         shards: Shards of the index.
         skipped: Reason for each image that could not be read at prediction time, by stored path.
+            Images that no longer exist are not reported.
         images: Paths of the images that should be in the index.
         root: Root folder of the stored paths.
 
@@ -68,3 +70,35 @@ def compute_index_status(
         if path not in indexed:
             not_indexed.setdefault(path, "the image was never added to the index")
     return IndexStatus(sum(map(len, shards)), not_indexed, changed, deleted)
+
+
+def recorded_file_states(
+    shards: Sequence[Shard], root: IndexRoot, paths: Collection[str] | None = None
+) -> dict[str, FileState | None]:
+    """Return the file state of each image at prediction time, by absolute path.
+
+    The state is None if the file could not be read when the image was indexed.
+
+    Args:
+        shards: Shards of the index.
+        root: Root folder of the stored paths.
+        paths: Absolute paths of images; images that are not in the index are left out. If None, all
+            images of the index are returned.
+
+    Raises:
+        DataError: If a stored path leaves the root, or the paths and file states are damaged.
+    """
+    states: dict[str, FileState | None] = {}
+    stored = None if paths is None else [form for path in paths for form in root.stored_forms(path)]
+    for shard in shards:
+        if stored is None:
+            table = shard.active_file_states.select([*FILE_STATE_FIELDS])
+        elif len(rows := shard.find_rows(stored)):
+            table = shard.read_file_columns([*FILE_STATE_FIELDS]).take(rows)
+        else:
+            continue
+        columns = [column.to_pylist() for column in table.columns]
+        for stored_path, size, mtime_ns, hash in zip(*columns, strict=True):
+            state = None if hash is None else FileState(size, mtime_ns, hash)
+            states[root.resolve(stored_path)] = state
+    return states

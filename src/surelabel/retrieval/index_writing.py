@@ -68,7 +68,7 @@ def write_compacted_index(
         root: Root folder of the stored paths; the new manifest stores its current path.
         skipped: Reason for each image that could not be read, by absolute path.
         drop_below: Lowest probability whose log-odds are stored, for a sparse form. If None, the
-            shard is in sparse form only if all shards are.
+            new shard is in sparse form only if all shards are.
 
     Returns:
         The new manifest, which is on disk.

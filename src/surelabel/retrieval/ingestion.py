@@ -45,7 +45,11 @@ def check_label_names_for_ingestion(names: Sequence[str]) -> None:
     Raises:
         InputError: If there is no label name, or a name is empty or occurs twice.
     """
-    if not names or not all(names) or len(set(names)) < len(names):
+    if not names:
+        raise InputError(
+            "An index needs at least one label; got no label name. Predict at least one label."
+        )
+    if not all(names) or len(set(names)) < len(names):
         invalid_names = [name for name in names if not name or names.count(name) > 1]
         raise InputError(
             f"Label names of an index must be distinct and not empty; got "
@@ -81,7 +85,9 @@ def check_values_for_ingestion(
 
 
 def predictions_to_ingestion_rows(predictions: Predictions, root: IndexRoot) -> ShardRows:
-    """Convert predictions to index rows, with the file state of each image at prediction time.
+    """Convert calibrated predictions to index rows, with the file state of each image.
+
+    If a file changed after the prediction, only its content hash at prediction time is stored.
 
     Args:
         predictions: Predictions of the images.
@@ -116,7 +122,7 @@ def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predicti
     Raises:
         NotFitted: If the predictions are not calibrated.
         InputError: If recognizer, calibration, names or feature width differ from those of the
-        index.
+            index. Also if a name of the predictions is empty or occurs twice.
     """
     other = empty_manifest_for_ingestion(predictions, "")
     pairs = {
@@ -139,7 +145,7 @@ def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predicti
 
 
 def _abbreviate_ingestion_value(value: str | Sequence[str]) -> str:
-    """Quote a string, or the first five strings of a list followed by the length of the list."""
+    """Quote a string, or the first five strings of a list, followed by the length of the list."""
     if isinstance(value, str):
         return repr(value)
     return f"{', '.join(map(repr, value[:5]))}{', …' if len(value) > 5 else ''} ({len(value)})"

@@ -1,16 +1,16 @@
 """Encode the log-odds and raw scores of one label as sort keys, with one of four encodings.
 
-A calibrator computes the log-odds of a label from its raw score. The log-odds or the raw scores
-alone are stored if the other values follow from them, or have no effect on a search. The encoding
-depends on the values:
+A calibrator computes the log-odds of a label from its raw score. Only the log-odds, or only the raw
+scores, are stored if the others follow from them or have no effect on a search. There are four
+encodings:
 
 - ``logits``: The keys are the log-odds, which are also the raw scores.
 - ``steps``: The keys are the raw scores. The log-odds are a nondecreasing step function of the raw
   score, such as that of isotonic regression, and the table of its steps is stored.
 - ``scores``: The keys are the log-odds, and the raw scores are also stored.
 - ``unscored``: The keys are the log-odds, and the raw scores are not stored. This encoding is for
-    many images, of which only few have equal log-odds. These images have almost equal raw scores,
-    whose log-odds float32 rounds to the same value.
+    unknown raw scores, and for many images of which only few have equal log-odds. These images have
+    almost equal raw scores, whose log-odds float32 rounds to one value.
 
 Images of equal log-odds are sorted by raw score, except with the encoding ``unscored``.
 """
@@ -87,7 +87,7 @@ def describe_step_table_damage(steps: StepTable, lowest_score: np.float32) -> st
 
 @dataclass(frozen=True)
 class EncodedLabel:
-    """Encoded values of one label.
+    """Encoded log-odds and raw scores of one label.
 
     Attributes:
         keys: Sort keys of the log-odds, or of the raw scores if there is a step table, ``(n,)``.
@@ -104,11 +104,14 @@ class EncodedLabel:
 
 
 def encode_label(logits: Floats32, scores: Floats32 | None) -> EncodedLabel:
-    """Return the smallest encoding that keeps the values of a label, or their effect on a search.
+    """Encode the log-odds and raw scores of a label with the smallest suitable encoding.
+
+    The log-odds can be decoded without an error. The raw scores can too, except with the encoding
+    ``unscored``.
 
     Args:
         logits: Log-odds, finite, ``(n,)``.
-        scores: Raw scores, finite, ``(n,)``. If they are unknown, the value is None.
+        scores: Raw scores, finite, ``(n,)``, or None if they are unknown.
 
     Example:
         >>> scores = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
@@ -150,7 +153,7 @@ def _step_table_of_sorted_pairs(pairs: npt.NDArray[np.uint64]) -> StepTable | No
 
 
 def _max_scores_of_equal_logits(pairs: npt.NDArray[np.uint64]) -> int:
-    """Return the maximum number of distinct raw scores with the same log-odds."""
+    """Return the maximum number of distinct raw scores with equal log-odds."""
     logit_keys, _ = _split_sorted_pairs(pairs[np.append(True, pairs[1:] != pairs[:-1])])
     starts = np.flatnonzero(np.append(True, logit_keys[1:] != logit_keys[:-1]))
     return int(np.diff(starts, append=len(logit_keys)).max())

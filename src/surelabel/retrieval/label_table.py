@@ -14,9 +14,11 @@ RowMask = npt.NDArray[np.bool_]
 
 
 class IndexLabelTable(Protocol):
-    """Log-odds of the rows of a shard, some of which are also stored in order.
+    """Log-odds of the labels in all rows of a shard.
 
-    A sign of 1 selects the log-odds of a label, and -1 its negated log-odds.
+    For each label, some row numbers are also stored in the order of the log-odds. A sign of 1
+    selects the log-odds of a label, and -1 its negated log-odds. All functions include removed
+    rows.
     """
 
     @property
@@ -31,7 +33,10 @@ class IndexLabelTable(Protocol):
         """Return the log-odds of some rows of a label."""
 
     def tie_values(self, column: int, rows: RowNumbers | slice) -> LogitArray:
-        """Return the values that sort rows of equal log-odds: raw scores, or log-odds."""
+        """Return the raw scores of some rows of a label, or the log-odds without raw scores.
+
+        They sort rows of equal log-odds.
+        """
 
     def clear_below_threshold(
         self, column: int, sign: int, lowest_logit: float, rows: slice, out: RowMask
@@ -55,10 +60,13 @@ class IndexLabelTable(Protocol):
         """
 
     def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
-        """Return at most ``count`` rows with the largest signed log-odds, in order."""
+        """Return at most ``count`` rows with the largest signed log-odds, the largest first."""
 
     def count_reaching(self, column: int, sign: int, lowest_logit: float) -> int | None:
-        """Return the number of rows that reach a threshold, or None if not all are in order."""
+        """Return the number of rows whose signed log-odds reach a threshold.
+
+        If rows that are not stored in order can also reach the threshold, the value is None.
+        """
 
 
 @dataclass(frozen=True)
@@ -101,11 +109,11 @@ class FloatLabelTable:
     def score_bounds(
         self, column: int, sign: int, rows: RowNumbers, *, is_upper: bool
     ) -> LogProbability:
-        """Return the log probability of a literal for some rows."""
+        """Return the log probability of a literal for some rows, which is both bounds."""
         return log_sigmoid(sign * self.values[column][rows])
 
     def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
-        """Return ``count`` rows with the largest signed log-odds, in order."""
+        """Return at most ``count`` rows with the largest signed log-odds, the largest first."""
         order = self.order[column] if sign > 0 else self.order[column, ::-1]
         return np.asarray(order[:count], np.int64)
 

@@ -44,14 +44,17 @@ class LiteralScores:
         return len(self.is_true[1].T)
 
     def query_scores(self, query: LiteralTuple) -> LogProbabilities:
-        """Return the log probability that each image matches a query, ``(n,)``."""
+        """Return the log probability that each image matches a query, ``(n,)``.
+
+        If a target of a label of the query is unknown, the value is minus infinity.
+        """
         scores = np.zeros(self.n_images, np.float32)
         for column, sign in query:
             scores += self.log_probabilities[sign][column]
         return scores
 
     def relevant_images(self, query: LiteralTuple) -> Flags:
-        """Return a mask of the images that match a query, ``(n,)``."""
+        """Return a mask of the images that match a query according to the targets, ``(n,)``."""
         is_relevant = np.ones(self.n_images, bool)
         for column, sign in query:
             is_relevant &= self.is_true[sign][column]

@@ -63,7 +63,11 @@ class MergedIndex:
             query: Query; see ``Index.search``.
 
         Returns:
-            The largest ``drop_below`` and the lowest recall of the indexes.
+            The largest ``drop_below`` of the indexes, and the lowest recall of the indexes whose
+            graphs are read.
+
+        Raises:
+            InputError: If the query violates the grammar of `parse`.
         """
         query = parse(query) if isinstance(query, str) else query
         descriptions, reads_graphs = self._describe(), [False]
@@ -86,7 +90,7 @@ class MergedIndex:
         offset: int = 0,
         encoder: QueryEncoder | None = None,
     ) -> HitList:
-        """Return the images of all indexes that match a query, like ``Index.search`` of one index.
+        """Return the images of all indexes that match a query, as ``Index.search`` does.
 
         Args:
             query: Query such as ``"fork & (apple | pear) & !knife"``; see ``Index.search``.
@@ -116,7 +120,7 @@ class MergedIndex:
         Args:
             query: Query; see `parse`.
             k: Number of images that are ranked, >= 1.
-            encoder: Recognizer of the index; see `search`.
+            encoder: Recognizer of the indexes; see `search`.
 
         Raises:
             InputError, UnknownName, DataError: As for `search`.

@@ -134,8 +134,8 @@ class DuplicateSearch:
         limit: Highest measured limit that is not above ``min_cosine``; its false-positive rate is
             an upper bound. If there is no such limit, the value is None.
         n_images: Number of images of the index.
-        n_compared_images: Number of compared images; of images with equal content, only one.
-        n_zero_vectors: Number of images that were not compared because their vector is zero.
+        n_compared_images: Number of compared images; of images with equal content, only the first.
+        n_zero_vectors: Number of images whose vector is zero, and which were not compared.
         n_reported_pairs: Number of compared pairs with at least ``min_cosine``.
     """
 
@@ -155,7 +155,7 @@ class DuplicateSearch:
 
     @property
     def share_of_pairs(self) -> float:
-        """Return the reported share of all compared pairs, in [0, 1], or 0 without compared pairs.
+        """Return the share of compared pairs that are reported, in [0, 1], or 0 without a pair.
 
         The share is at least the false-positive rate in this index, provided that the search
         reports near-duplicates at least as often as other pairs.
@@ -200,16 +200,16 @@ def find_duplicates(
     the connected components of both relations.
 
     All pairs are compared, so that the time grows with the square of the number of images. Only
-    blocks of vectors, one number for each image and the reported pairs are in memory.
+    blocks of vectors, the content hash of each image and the reported pairs are in memory.
 
     Args:
         index: Index of two or more images with image vectors.
-        min_cosine: Lowest cosine of a near-duplicate, in (0, 1]. If None, the lowest limit that was
-            measured for ``false_positive_rate``.
+        min_cosine: Lowest cosine of a near-duplicate, in (0, 1]. If None, the lowest measured limit
+            whose target rate is at most ``false_positive_rate``.
         false_positive_rate: Share of the pairs of different images that is reported, in (0, 1). If
             this share and ``min_cosine`` are None, 1e-6. The rates were measured on generated
             scenes for ``tiny-vit`` and ``tiny-rn``; other encoders require ``min_cosine``.
-        max_pairs: Maximum number of reported pairs, >= 1.
+        max_pairs: Maximum number of near-duplicate pairs, >= 1. More pairs raise an error.
         progress: Function called with the number of compared pairs and the number of all pairs.
 
     Returns:
@@ -294,7 +294,10 @@ def _check_duplicate_index(index: Index) -> None:
 def _select_duplicate_limit(
     index: Index, min_cosine: float | None, false_positive_rate: float | None
 ) -> tuple[str | None, DuplicateLimit | None]:
-    """Return the name of a measured encoder, and the limit that states the false-positive rate.
+    """Return the name of the measured encoder of an index, and the limit for the search.
+
+    Both are None if no limit was measured for the encoder. The limit is None if all measured limits
+    are above ``min_cosine``.
 
     Raises:
         InputError: If both values are given, a value is out of range, or no limit was measured.
@@ -489,9 +492,9 @@ def _vector_block(
 def _similar_rows_of_blocks(
     first: _VectorBlock, second: _VectorBlock, min_cosine: float
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
-    """Yield the pairs of rows of two blocks, ``(k, 2)``, and their cosines, ``(k,)``, by tile.
+    """Yield similar pairs of rows of two blocks, ``(k, 2)``, and their cosines, ``(k,)``, in parts.
 
-    If both blocks are the same object, each pair is yielded once.
+    If both blocks are one object, each pair is yielded once.
     """
     width = first.unit.shape[1]
     lowest = np.float32(min_cosine - 2 * (width + 8) * FLOAT32_ROUNDING)
@@ -531,7 +534,7 @@ def _exact_similar_rows(
 def connected_rows(
     first_rows: npt.NDArray[np.int64], pairs: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return the smallest row of the connected component of each row, ``(n,)``.
+    """Return the smallest row number of the connected component of each row, ``(n,)``.
 
     Args:
         first_rows: First row with the same content as each row, ``(n,)``.

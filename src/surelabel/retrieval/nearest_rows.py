@@ -40,7 +40,7 @@ def feature_blocks_for_search(shard: Shard) -> Iterator[npt.NDArray[np.float16]]
     """Yield the image vectors of the rows that were not removed, in blocks, ``(b, d)``.
 
     Raises:
-        InputError: If the shard has no image vectors.
+        InputError: If the shard has images without image vectors.
         DataError: If the image vectors are damaged or not finite.
     """
     if shard.feature_width is None and len(shard):
@@ -74,19 +74,20 @@ def _check_vectors_are_finite(shard: Shard, vectors: npt.NDArray[np.float16]) ->
 def nearest_rows_of_shards(
     shards: Sequence[Shard], vector: npt.NDArray[np.floating], count: int
 ) -> NearestRows:
-    """Return the rows whose image vectors have the largest cosines with a vector, in order.
+    """Return the rows whose image vectors have the largest cosines with a vector.
 
-    Rows of equal cosine are sorted by row number. Removed rows are left out. In shards with a
-    graph, most of the nearest rows are found; see ``Index.build_ann``.
+    The rows are sorted by decreasing cosine, then by row number. Removed rows are left out. In
+    shards with a graph, the result is approximate: most of the nearest rows are found; see
+    ``Index.build_ann``.
 
     Args:
         shards: Shards of the index, in row order.
         vector: Vector of an image, ``(d,)``.
-        count: Number of rows, >= 1.
+        count: Maximum number of rows, >= 1.
 
     Raises:
         InputError: If the index has no image vectors, or vectors of another width.
-        DataError: If the image vectors are damaged.
+        DataError: If the image vectors or a graph are damaged, or a vector is not finite.
     """
     best = NearestRows(np.empty(0, np.int64), np.empty(0))
     direction = unit_vectors(np.asarray(vector, np.float32)[None])[0]
@@ -142,14 +143,14 @@ def graph_for_search(shard: Shard, count: int) -> HnswGraph | None:
 
 
 def _n_neighbours(shard: Shard, count: int) -> int:
-    """Return the number of rows that a graph must return."""
+    """Return the number of rows that a graph must return, more than the search needs."""
     return 2 * count + len(shard.removed)
 
 
 def select_nearest_rows(
     rows: RowNumbers, cosines: npt.NDArray[np.float64], count: int
 ) -> NearestRows:
-    """Return the rows with the largest cosines, sorted by cosine, then by row number."""
+    """Return the ``count`` rows with the largest cosines, by decreasing cosine, then row number."""
     order = np.lexsort((rows, -cosines))[:count]
     return NearestRows(rows[order], cosines[order])
 

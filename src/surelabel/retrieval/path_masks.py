@@ -34,9 +34,11 @@ class PathMasks:
     def of_pattern(self, pattern: str, removed_prefix: str = "") -> RowMask:
         """Return a mask of the rows whose stored path matches a pattern, ``(n,)``, ignoring case.
 
+        Removed rows are included.
+
         Args:
             pattern: Pattern of the SQL operator ``LIKE``, with ``\\`` before literal wildcards.
-            removed_prefix: Prefix that is removed from the stored paths that have it.
+            removed_prefix: Prefix that is removed from a stored path before the comparison.
 
         Raises:
             DataError: If the table of the paths is damaged.

@@ -89,7 +89,7 @@ class PlaneLabelTable:
             column: Column of the label.
             sign: 1 or -1.
             rows: Row numbers.
-            is_upper: Whether upper or lower bounds are returned.
+            is_upper: If True, upper bounds are returned; otherwise, lower bounds.
         """
         if self._steps(column) is not None:
             return log_sigmoid(sign * self.logits(column, rows))
@@ -97,7 +97,7 @@ class PlaneLabelTable:
         return bounds_of_high_plane(high, sign, is_upper=is_upper)
 
     def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
-        """Return the rows with the largest signed log-odds, from the rows that are stored in order.
+        """Return the rows with the largest signed log-odds, of the rows that are stored in order.
 
         Args:
             column: Column of the label.
@@ -110,7 +110,8 @@ class PlaneLabelTable:
         """Count the rows whose signed log-odds reach a threshold.
 
         Returns:
-            Number of rows, or None if rows that are not stored in order also reach the threshold.
+            Number of rows, or None if rows that are not stored in order can also reach the
+            threshold, because all rows that are stored in order do.
         """
         limit, rows = self._key_limit(column, sign, lowest_logit), self._ordered_rows(column, sign)
         high, low = (self.files.arrays[name][column] for name in ("high", "low"))
@@ -171,7 +172,7 @@ class PlaneLabelTable:
 
 
 def _nearest_reaching_float(sign: int, lowest_logit: float) -> np.float32:
-    """Return the float32 log-odds nearest to a threshold whose signed value reaches it."""
+    """Return the float32 log-odds that reach a threshold after a sign, and are nearest to it."""
     limit = np.float32(sign * lowest_logit)
     if sign * float(limit) < lowest_logit:
         limit = np.nextafter(limit, np.float32(sign * np.inf))

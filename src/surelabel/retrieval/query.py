@@ -3,7 +3,7 @@ r"""Parse queries in the query language, such as ``(fork | spoon) & !knife & dat
     query       = conjunction { "|" conjunction }
     conjunction = operand { ("&" | "and") operand }
     operand     = ("!" | "not") operand | "(" query ")" | term
-    term        = label | label (">" | "<") number | "~" quoted | "path:" pattern
+    term        = label | label (">" | ">=" | "<" | "<=") number | "~" quoted | "path:" pattern
                 | ("date" | "width" | "height") ("<" | "<=" | "=" | ">=" | ">") value
                 | "like:" path [ "#" number ]
     label       = words | quoted
@@ -18,8 +18,9 @@ operator word is written in quotes. A pattern or a path that contains spaces, ``
 is also written in quotes.
 
 ``dog>0.8`` selects images whose probability of *dog* is at least 0.8, and makes *dog* a wanted
-label; ``dog<0.8`` only selects images with a lower probability. ``like:`` restricts the whole
-search, and is therefore only allowed in the outermost conjunction.
+label; ``dog<0.8`` only selects images with a lower probability. After a label, ``>=`` means ``>``,
+and ``<=`` means ``<``. ``like:`` restricts the whole search, and is therefore only allowed in the
+outermost conjunction.
 """
 
 import re
@@ -88,11 +89,12 @@ class QueryToken(NamedTuple):
     """Token of a query.
 
     Attributes:
-        kind: Operator, ``end``, ``word``, ``quoted`` or ``comparison``. For a filter, its name,
-            such as ``path``, ``like`` or ``date``.
+        kind: Operator, ``end``, ``word``, ``quoted`` or ``comparison``. For a filter or ``like:``,
+            its name, such as ``path``, ``like`` or ``date``.
         text: Text or value of the token.
-        start: Position of the first character.
-        extra: Comparison of a file filter, or the number of images of ``like:``.
+        start: Position of the first character, from 0.
+        extra: Comparison of a file filter, or ``#`` and the number of images of ``like:``. It is
+            empty if there is none.
     """
 
     kind: str
@@ -113,8 +115,9 @@ class Query:
         like: Example, to which the result is restricted to similar images, or None.
 
     Raises:
-        InputError: If a label is repeated and there are more than 12 labels and sentences. Also if
-            there are more than 12 filters or sentences, or neither a term nor a filter.
+        InputError: If a label or sentence is repeated, and there are more than 12 labels and
+            sentences or 100 literals. Also if there are more than 12 filters or sentences, or if
+            the query is empty.
     """
 
     formula: Formula
@@ -150,7 +153,8 @@ class Query:
             unwanted: Names of the labels that must be negative.
 
         Raises:
-            InputError: If there is no label, or a name is empty.
+            InputError: If there is no label, or a name is empty. Also if a name is repeated with
+                the other sign, and there are more than 12 names.
 
         Example:
             >>> print(Query.of_labels(["fork", "hot dog"], ["salt and pepper"]))
@@ -171,7 +175,10 @@ class Query:
 
     @property
     def signed_terms(self) -> list[tuple[QueryTerm, int]]:
-        """Return the terms with their signs: signs 1 and 0 (both signs) first, then -1."""
+        """Return the terms with their signs: first signs 1 and 0 (both signs), then -1.
+
+        Terms of equal sign are in the order of the formula.
+        """
         signs = polarities_of_formula(self.formula)
         order = sorted(signs, key=lambda number: signs[number] < 0)
         return [(self.terms[number], signs[number]) for number in order]
@@ -259,8 +266,9 @@ def parse(text: str) -> Query:
     Raises:
         QuerySyntaxError: If the text violates the grammar or is too deeply nested. The message
             states the position of the error.
-        InputError: If the text is empty or too long, or contains more than 12 filters or sentences.
-            Also if a label is repeated, and there are more than 12 labels or 100 terms.
+        InputError: If the text is empty, has more than 10,000 characters, or contains more than 12
+            filters or sentences. Also if a label or sentence is repeated, and there are more than
+            12 of them or more than 100 terms.
 
     Example:
         >>> print(parse("hot dog & !(coffee | tea)"))
@@ -282,7 +290,8 @@ def check_repeated_labels(formula: Formula) -> None:
     """Check that the expansion of a formula with repeated labels is small.
 
     Raises:
-        InputError: If a label is repeated and there are more than 12 labels or 100 literals.
+        InputError: If a label is repeated, and there are more than 12 labels or 100 literals.
+            Sentences count as labels.
     """
     counts = columns_of_formula(formula)
     if max(counts.values(), default=0) < 2:
@@ -334,7 +343,7 @@ class _QueryParser:
         return token
 
     def _conjunctions(self, depth: int, *, is_negated: bool) -> list[Formula]:
-        """Parse conjunctions that are separated by ``|``."""
+        """Parse conjunctions that are separated by ``|``, up to another operator or the end."""
         formulas = [self._conjunction(depth, is_negated=is_negated)]
         while self._token.kind == "|":
             self._next()
@@ -540,7 +549,10 @@ class _QueryParser:
         raise QuerySyntaxError(reason, position, printable, position - first)
 
     def _quoted_label(self, position: int) -> str:
-        """Return advice to quote the label around a position, or an empty text without a label."""
+        """Return advice to quote the label around a position.
+
+        If the text there has no special character or more than 60 characters, return "".
+        """
         ends = [match.span() for match in _TERM_OF_VERSION_1.finditer(self._text)]
         start = max((end for _, end in ends if end <= position), default=0)
         stop = min((begin for begin, _ in ends if begin >= position), default=len(self._text))

@@ -51,7 +51,8 @@ class LengthPrecision:
         mean: Mean average precision of the queries that at least one image matches, in [0, 1]. All
             queries have equal weights. If no image matches any query, the mean is NaN.
         standard_error: Standard error of ``mean``. If all queries were evaluated, the value is 0.
-            If no query is fulfilled, the value is NaN.
+            If no query is fulfilled, or only one sampled query of a shape was evaluated, the value
+            is NaN.
     """
 
     length: int
@@ -69,7 +70,8 @@ class QueryAveragePrecision:
         mean: Mean average precision of all fulfilled queries, with equal weights, in [0, 1]. If no
             query is fulfilled, the mean is NaN.
         standard_error: Standard error of ``mean``. If all queries were evaluated, the value is 0.
-            If no query is fulfilled, the value is NaN.
+            If no query is fulfilled, or only one sampled query of a shape was evaluated, the value
+            is NaN.
         by_shape: Mean average precision of each query shape, short queries first.
         curve: Mean average precision of each query length, in increasing order of length.
         seed: Seed of the query sample.
@@ -98,7 +100,7 @@ class QueryAveragePrecision:
     def skipped(self) -> dict[int, int]:
         """Return the number of queries that no image matches, by query length.
 
-        If the queries of a length are sampled, the number is an estimate.
+        If the queries of a shape of this length were sampled, the number is an estimate.
         """
         return {
             point.length: round(
@@ -134,7 +136,7 @@ def _mean_query_average_precision(shapes: Sequence[ShapePrecision]) -> tuple[flo
     """Return the mean average precision over several shapes, and the standard error of the mean.
 
     Shapes are weighted by their number of fulfilled queries. If queries were sampled, the standard
-    error includes the error of these weights.
+    error includes the error of these weights. If no query was evaluated, both are NaN.
     """
     shapes = [shape for shape in shapes if shape.evaluated]
     if not shapes:

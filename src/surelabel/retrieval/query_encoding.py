@@ -14,7 +14,10 @@ class SentenceScoring(Protocol):
         """Return log-odds in [-40, 40], ``(n, s)``, of n image vectors, ``(n, d)``."""
 
     def variances(self, vectors: npt.NDArray[np.float16]) -> npt.NDArray[np.float32] | None:
-        """Return the variance of the score of each sentence, ``(n, s)``, or None."""
+        """Return the variance of the score of each sentence, ``(n, s)``.
+
+        If the method does not estimate variances, the value is None.
+        """
 
 
 class QueryEncoder(Protocol):

@@ -43,11 +43,12 @@ class ResolvedQuery:
     """Query whose labels are columns of an index.
 
     Attributes:
-        formula: Formula of columns. Columns from c on, for an index of c labels, are sentences.
-        filters: Filters of the formula, by number. Thresholds contain the column of their label.
+        formula: Formula whose labels are columns. In an index of c labels, the columns from c on
+            are the sentences.
+        filters: Filters of the formula, by number. A threshold contains the column of its label.
         titles: Name of each label, or text of each sentence in the query language, by column.
             Wanted terms are first.
-        sentences: Sentences of the query.
+        sentences: Sentences of the query, without quotes.
     """
 
     formula: Formula
@@ -57,7 +58,7 @@ class ResolvedQuery:
 
     @property
     def columns(self) -> list[int]:
-        """Return the columns of labels and sentences that a search reads."""
+        """Return the columns of labels and sentences that a search reads, each once."""
         bounds = [item.column for item in self.filters if isinstance(item, LabelBound)]
         return list(dict.fromkeys([*self.titles, *bounds]))
 
@@ -115,11 +116,12 @@ def resolve_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
 
 
 def resolve_label_query(query: Query, names: Sequence[str]) -> ResolvedQuery:
-    """Return a query whose labels are columns, and that contains only labels; see `resolve_query`.
+    """Resolve a query that must contain only labels; see `resolve_query`.
 
     Raises:
         UnknownName: If a label is not in ``names``.
-        InputError: If the query contains sentences, filters or ``like:``.
+        InputError: If the query contains sentences, filters or ``like:``. Also if two terms are
+            different spellings of one name.
     """
     resolved = resolve_query(query, names)
     others = [*map(str, query.filters), *(t for t in map(str, query.terms) if t.startswith("~"))]
@@ -143,7 +145,7 @@ class _LabelLookup:
 
     @cached_property
     def _comparable(self) -> dict[str, int]:
-        """Return columns by the spelling without case and marks, if only one label has it."""
+        """Return columns by comparable spelling, without spellings that several labels have."""
         comparable = [_comparable_query_label(name) for name in self._names]
         counts = Counter(comparable)
         return {name: column for column, name in enumerate(comparable) if counts[name] == 1}
@@ -172,7 +174,7 @@ class _LabelLookup:
 
 
 def _is_part_of_quoted(name: str, other: str) -> bool:
-    """Return whether another label contains a name and must be written in quotes."""
+    """Return whether the label ``other`` contains a name and must be written in quotes."""
     return name in other and quote_label(other) != other
 
 
@@ -181,7 +183,7 @@ def _comparable_query_label(name: str) -> str:
 
 
 def shorten_label(text: str) -> str:
-    """Quote a string and truncate it to at most 60 characters."""
+    """Truncate a string to at most 60 characters, and return its ``repr``."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 

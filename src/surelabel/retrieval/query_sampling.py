@@ -53,7 +53,7 @@ def query_sampling_shape(literals: LiteralTuple) -> QueryShape:
 def walk_fulfilled_queries_without_sampling(
     literal_scores: LiteralScores, shapes: Collection[QueryShape]
 ) -> Iterator[tuple[LiteralTuple, LogProbabilities, Flags]]:
-    """Iterate over the fulfilled queries of given ``shapes``, with scores and relevant images.
+    """Yield the fulfilled queries of given ``shapes``, with their scores and relevant images.
 
     Queries are enumerated depth-first. The scores of a longer query are computed from the scores of
     a shorter query. A query without relevant images is not extended.
@@ -149,8 +149,8 @@ def sample_queries(
     Args:
         literal_scores: Log probabilities and truth values of all literals.
         sets: All sets of wanted labels that are all positive in at least one image,
-            ``(sets, size)``.
-        unwanted: Number of unwanted labels in each query.
+            ``(sets, size)``, at least one set.
+        unwanted: Number of unwanted labels in each query, at most the number of other labels.
         sample_size: Number of fulfilled queries to sample.
         generator: Random generator.
 

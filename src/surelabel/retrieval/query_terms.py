@@ -15,7 +15,7 @@ _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?)
 
 @dataclass(frozen=True)
 class LabelTerm:
-    """Label that is positive with its probability.
+    """Label of a query, which is positive in an image with a probability.
 
     Attributes:
         name: Name of the label.
@@ -30,10 +30,10 @@ class LabelTerm:
 
 @dataclass(frozen=True)
 class SentenceTerm:
-    """Sentence that describes an image with a probability.
+    """Sentence of a query, which describes an image with a probability.
 
     Attributes:
-        text: Sentence.
+        text: Sentence, without quotes.
     """
 
     text: str
@@ -45,7 +45,7 @@ class SentenceTerm:
 
 @dataclass(frozen=True)
 class LabelThreshold:
-    """Filter for images in which the probability of a label is high or low.
+    """Filter for images in which the probability of a label reaches a bound, or is below it.
 
     Attributes:
         name: Name of the label.
@@ -65,11 +65,11 @@ class LabelThreshold:
 
 @dataclass(frozen=True)
 class PathFilter:
-    """Filter for the path of an image relative to the root of the index.
+    """Filter for the stored path of an image, which is relative to the root if it is in the root.
 
     Attributes:
-        pattern: Pattern in which ``*`` matches any characters, and ``?`` matches one character.
-            Case is ignored.
+        pattern: Pattern of the whole path, in which ``*`` matches any characters, and ``?`` matches
+            one character. Case is ignored.
     """
 
     pattern: str
@@ -87,7 +87,7 @@ class FileFilter:
         field: ``date``, ``width`` or ``height``.
         comparison: ``<``, ``<=``, ``=``, ``>=`` or ``>``.
         value: Date such as ``2024``, ``2024-05``, ``2024-05-31`` or ``2024-05-31T18:30``, or a
-            whole number.
+            whole number of at most 9 digits.
 
     Raises:
         ValueError: If the value is not a valid date or whole number.
@@ -114,7 +114,7 @@ class LikeTerm:
 
     Attributes:
         path: Path of the example.
-        count: Number of images, >= 1.
+        count: Number of most similar images, >= 1.
     """
 
     path: str
@@ -155,7 +155,7 @@ def date_period(text: str) -> tuple[datetime, datetime]:
             ``2024-05-31T18:30:00``.
 
     Raises:
-        ValueError: If the text is not a date in one of these forms.
+        ValueError: If the text does not have one of these forms, or the date does not exist.
 
     Example:
         >>> date_period("2024-02")[1].isoformat()

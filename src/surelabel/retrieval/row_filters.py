@@ -1,4 +1,4 @@
-"""Apply the filters of a query, for path, date, size or probability, to the rows of a shard."""
+"""Compute masks of the rows of a shard that satisfy a filter: path, date, size or probability."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,10 @@ _FILTER_BLOCK_ROWS = 1 << 16  # log-odds that are float64 at once
 def filter_mask(
     shard: Shard, table: IndexLabelTable, root: IndexRoot, query_filter: QueryFilter | LabelBound
 ) -> RowMask:
-    """Return a mask of the rows of a shard that satisfy a filter, ``(n,)``, with removed rows.
+    """Return a mask of the rows of a shard that satisfy a filter, ``(n,)``.
+
+    Removed rows are included. Rows whose date, width or height is unknown satisfy no filter of this
+    field.
 
     Args:
         shard: Shard of the index.
@@ -31,7 +34,7 @@ def filter_mask(
         query_filter: Filter.
 
     Raises:
-        InputError: If the filter needs dates or sizes, and the shard has none.
+        InputError: If the filter needs date, width or height, and the shard has version 1.
         DataError: If a file of the shard is damaged.
     """
     if isinstance(query_filter, LabelBound):
@@ -57,9 +60,9 @@ def _reaches_label_bound(table: IndexLabelTable, bound: LabelBound) -> RowMask:
 
 
 def _matches_path(shard: Shard, root: IndexRoot, pattern: str) -> RowMask:
-    """Return a mask of the stored paths that match a pattern.
+    """Return a mask of the rows whose stored path matches a pattern.
 
-    If the pattern starts with the path of the root, it is made relative to the root.
+    If the pattern starts with the path of the root, in any case, this part is removed.
     """
     if not is_valid_file_state_path(pattern):  # stored paths are valid Unicode
         return np.zeros(shard.n_rows, bool)

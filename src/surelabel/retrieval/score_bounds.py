@@ -19,7 +19,7 @@ def bounds_of_high_plane(high: KeyPlane, sign: int, *, is_upper: bool) -> LogPro
     Args:
         high: High 16 bits of the sort keys of log-odds, ``(n,)``.
         sign: 1 if the label is wanted, -1 if it is unwanted.
-        is_upper: Whether upper or lower bounds are returned.
+        is_upper: If True, upper bounds are returned; otherwise, lower bounds.
 
     Example:
         >>> high = np.array([0xBF80], np.uint16)  # log-odds from 1 to 1.0078

@@ -1,4 +1,4 @@
-"""Describe why the result of a search of an index is approximate."""
+"""Describe the approximations of an index that affect the result of a search."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ from surelabel.retrieval.query_terms import LabelTerm, LabelThreshold
 
 @dataclass(frozen=True)
 class SearchApproximation:
-    """Approximations of an index that affect a search. A search without any is exact.
+    """Approximations of an index that affect a search; if both are None, the search is exact.
 
     Attributes:
-        drop_below: Probability below which the probabilities of the queried labels were replaced
-            by their mean. If they were not replaced, the value is None.
+        drop_below: Limit below which probabilities of the queried labels were replaced by their
+            mean. If they were not replaced, or no label is queried, the value is None.
         ann_recall: Mean recall@100 of the graphs that are searched for ``like:``, or None if all
             image vectors are compared.
     """
@@ -22,7 +22,7 @@ class SearchApproximation:
 
     @property
     def sentences(self) -> list[str]:
-        """Return a note for each approximation."""
+        """Return one or two sentences for each approximation, for display."""
         notes = []
         if self.drop_below is not None:
             notes.append(f"{describe_sparse_form(self.drop_below)} Search results are approximate.")
@@ -55,7 +55,8 @@ def approximation_of_search(
     Args:
         query: Query of the search.
         drop_below: Value of ``Index.drop_below``.
-        ann_recall: Recall of the graphs that the search for the example of the query reads.
+        ann_recall: Mean recall@100 of the graphs that the search for the example of the query
+            reads, or None if it reads no graph.
     """
     has_label = any(isinstance(term, LabelTerm) for term in query.terms)
     has_label |= any(isinstance(item, LabelThreshold) for item in query.filters)

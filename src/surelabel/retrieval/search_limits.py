@@ -21,12 +21,12 @@ class SearchLimits:
     Attributes:
         k: Maximum number of images, >= 1. If None, the number of images has no limit.
         min_probability: Minimum probability that an image matches the query, in [0, 1].
-        precision: Minimum mean probability of the images of the result, in [0, 1], which is their
-            expected precision. If None, there is no minimum.
+        precision: Minimum mean probability of the images of the result and of those before the
+            offset, in [0, 1], which is their expected precision. If None, there is no minimum.
         offset: Number of the best images that are left out, >= 0.
 
     Raises:
-        InputError: If a value is out of range.
+        InputError: If a limit is out of range, or has another type.
     """
 
     k: int | None = 20
@@ -50,11 +50,13 @@ class SearchLimits:
 
     @property
     def n_ranked(self) -> int | None:
-        """Return the number of ranked images, with those before the offset, or None without k."""
+        """Return ``k`` plus the offset, the number of ranked images, or None without ``k``."""
         return None if self.k is None else self.k + self.offset
 
     def count_images(self, probabilities: Array) -> int:
-        """Return the length of the longest result that satisfies all limits, including the offset.
+        """Return the length of the longest result that satisfies all limits.
+
+        The length includes the images before the offset.
 
         Args:
             probabilities: Probability that each image matches the query, sorted by decreasing

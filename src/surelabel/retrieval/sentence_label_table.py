@@ -62,7 +62,7 @@ class SentenceLabelTable:
         return log_sigmoid(sign * self._line(column)[rows])
 
     def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
-        """Return at most ``count`` rows with the largest signed log-odds, in order."""
+        """Return at most ``count`` rows with the largest signed log-odds, the largest first."""
         if column < self.n_labels:
             return self.table.best_rows(column, sign, count)
         values = -sign * self._line(column)
@@ -73,7 +73,7 @@ class SentenceLabelTable:
         return np.argsort(values, kind="stable")
 
     def count_reaching(self, column: int, sign: int, lowest_logit: float) -> int | None:
-        """Return the number of rows that reach a threshold."""
+        """Return the number of rows that reach a threshold; see ``IndexLabelTable``."""
         if column < self.n_labels:
             return self.table.count_reaching(column, sign, lowest_logit)
         return int(np.count_nonzero(sign * self._line(column) >= lowest_logit))

@@ -26,8 +26,8 @@ def open_shard_array(file: Path, width: int, dtype: npt.DTypeLike) -> Iterator[A
 
     Args:
         file: Path of the new file.
-        width: Number of values in a line.
-        dtype: Type of the values.
+        width: Number of elements in a line.
+        dtype: Data type of the array, to which the lines are converted.
 
     Raises:
         DataError: If the file cannot be written.
@@ -54,8 +54,8 @@ def write_shard_array(
 
     Args:
         file: Path of the new file.
-        width: Number of values in a line.
-        dtype: Type of the values.
+        width: Number of elements in a line.
+        dtype: Data type of the array, to which the lines are converted.
         parts: Lines of the array, or blocks of lines, in order.
 
     Raises:

@@ -10,10 +10,13 @@ FOLD_BYTES = 1 << 13  # bytes per piece; a checksum of all bytes would be much s
 
 
 def shard_checksum(line: npt.NDArray[Any]) -> int:
-    """Return the CRC-32 of an array of numbers, after combining pieces of 8 KiB by XOR.
+    """Return the CRC-32 of the XOR of all pieces of 8 KiB of an array, and of the remaining bytes.
 
     The probability that damage within 8 KiB remains undetected is about 2^-32. Larger damage also
     remains undetected if the changed bits of different pieces cancel.
+
+    Args:
+        line: Array of numbers, ``(n,)``.
     """
     values = np.ascontiguousarray(line).view(np.uint8)
     end = len(values) // FOLD_BYTES * FOLD_BYTES

@@ -45,7 +45,9 @@ STEP_TABLE_SCHEMA = pa.schema({"column": pa.int32(), "score": pa.float32(), "log
 
 @dataclass(frozen=True)
 class ShardFiles:
-    """Files of a shard, each of which is opened and mapped at the first read, and stays open.
+    """Files of a shard, which are opened at the first read and stay open.
+
+    Arrays are mapped into memory. All arrays are opened together, and so are all tables.
 
     Attributes:
         folder: Folder of the index.
@@ -67,20 +69,32 @@ class ShardFiles:
 
         Args:
             names: Names of the columns. If None, all columns are read.
+
+        Raises:
+            DataError: If the table is damaged.
         """
         return self._checked_paths(self._read_table("rows", lambda rows: rows.read(columns=names)))
 
     def read_path_group(self, group: int) -> pa.ChunkedArray:
-        """Return the stored paths of one row group of the table of all rows."""
+        """Return the stored paths of one row group of the table of all rows.
+
+        Raises:
+            DataError: If the table is damaged.
+        """
         table = self._read_table("rows", lambda rows: rows.read_row_group(group, columns=["path"]))
         return self._checked_paths(table)["path"]
 
     def read_row(self, row: int, names: Sequence[str]) -> dict[str, Any]:
-        """Return columns of one row of the table of all rows, whose row group is read from disk.
+        """Return columns of one row of the table of all rows, by name of the column.
+
+        The row group that contains the row is read from disk.
 
         Args:
             row: Row number, in [0, n).
             names: Names of the columns.
+
+        Raises:
+            DataError: If the table is damaged.
         """
         group = int(np.searchsorted(self.path_group_ends, row, side="right"))
         first = int(self.path_group_ends[group - 1]) if group else 0
@@ -167,7 +181,7 @@ class ShardFiles:
         return first, second
 
     def _lowest_score(self, column: int) -> np.float32:
-        """Return the lowest value of a label in the planes, without using the stored order."""
+        """Return the lowest value that the keys of a label encode, without the stored order."""
         high, low = (self.arrays[name][column] for name in ("high", "low"))
         lowest_high = high.min()
         lowest_low = low[high == lowest_high].min()
@@ -223,8 +237,8 @@ class ShardFiles:
             n_labels: Number of labels of the index, c.
 
         Raises:
-            DataError: If a file is missing or cannot be read, or its size or shape differs from the
-                manifest.
+            DataError: If a file is missing or cannot be read. Also if its size, its shape, its data
+                type or the columns of a table differ from the manifest.
         """
         for name, size in self.sizes.items():
             file = self.folder / name
@@ -258,7 +272,7 @@ class ShardFiles:
             self._check_array("features", features, expected)
 
     def check_not_truncated(self) -> None:
-        """Check within microseconds that no mapped file became shorter than its mapping.
+        """Check that no mapped file became shorter than its mapping; it takes microseconds.
 
         A read beyond the end of a mapped file terminates the process with the signal SIGBUS. This
         can still happen if another program truncates a file between this check and the read.
@@ -314,7 +328,7 @@ class ShardFiles:
         return _damaged_shard_error(self._path(name), reason)
 
     def _checksummed_line(self, name: str, column: int) -> npt.NDArray[Any]:
-        """Return the values of a label in an array, or an empty array if none are stored."""
+        """Return the line of a label in an array, or an empty array if no line is stored."""
         if name != "scores":
             return np.asarray(self.arrays[name][column])
         scores = self.score_line(column)

@@ -24,7 +24,7 @@ from surelabel.retrieval.sort_keys import rows_of_largest_keys, split_sort_keys
 
 
 class ShardLabelWriter:
-    """Writer of the files of a new shard, for the values of one label after the other.
+    """Writer of the label files of a new shard, which writes one label after the other.
 
     Temporary files are written, and renamed when the stack of contexts is closed without an error.
     Files that no label needs are not created.
@@ -57,11 +57,11 @@ class ShardLabelWriter:
         return ShardLayout(self._n_rows, INDEX_VERSION, *columns)
 
     def write(self, column: int, label: EncodedLabel) -> None:
-        """Write the values of the next label.
+        """Write the sort keys, ordered rows, raw scores and step table of the next label.
 
         Args:
             column: Column of the label.
-            label: Encoded values of all rows.
+            label: Encoded log-odds and raw scores of all rows.
 
         Raises:
             DataError: If a file cannot be written.

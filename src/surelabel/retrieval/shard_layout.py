@@ -12,6 +12,7 @@ version 2 consists of these files:
     steps-000.parquet    column, score, logit of each step of the step tables; optional
     scores-000.npy       raw scores of the labels that need them, float32, (m, n); optional
     features-000.npy     image features, float16, (n, d); optional
+    ann-000.usearch      graph for approximate search of the features; optional
 
 A shard in *sparse form* has the following file instead of the arrays of keys, rows, checksums and
 raw scores, and instead of the step tables; see `surelabel.retrieval.sparse_labels`:
@@ -21,10 +22,9 @@ raw scores, and instead of the step tables; see `surelabel.retrieval.sparse_labe
 The keys of a label are its log-odds, or its raw scores if it has a step table; see
 `surelabel.retrieval.label_encoding`. Paths are stored relative to the root of the index.
 
-Version 1 has absolute paths without date, width and height, and stores three numbers per image and
-label: the log-odds in ``logits-000.npy``, the raw scores in ``scores-000.npy``, and all rows by
-decreasing log-odds in ``order-000.npy``, each ``(c, n)``. Only the logits and the order have
-checksums.
+Version 1 has absolute paths without date, width and height. It stores three arrays ``(c, n)``: the
+log-odds in ``logits-000.npy``, the raw scores in ``scores-000.npy``, and all rows by decreasing
+log-odds in ``order-000.npy``. Only the logits and the order have checksums.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ ORDERED_ROWS = 4096  # rows at each end of a label that are stored in order
 
 
 class ArrayLayout(NamedTuple):
-    """Type and shape of an array."""
+    """Data type and shape of an array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, int]
@@ -56,7 +56,8 @@ class ShardLayout:
         unscored_columns: Columns of the labels without raw scores, increasing.
         sparse_defaults: Log-odds of the dropped rows of each label, float32 values, length c. If
             the shard is not in sparse form, the value is None.
-        sparse_counts: Number of stored rows of each label, length c, or None.
+        sparse_counts: Number of stored rows of each label, length c. If the shard is not in sparse
+            form, the value is None.
     """
 
     n_rows: int
@@ -74,14 +75,17 @@ class ShardLayout:
 
     @property
     def sparse_fields(self) -> dict[str, tuple[float, ...]]:
-        """Return the defaults and counts of a shard in sparse form by name, else no values."""
+        """Return ``sparse_defaults`` and ``sparse_counts`` by name.
+
+        If the shard is not in sparse form, the mapping is empty.
+        """
         if self.sparse_defaults is None or self.sparse_counts is None:
             return {}
         return {"sparse_defaults": self.sparse_defaults, "sparse_counts": self.sparse_counts}
 
     @property
     def checksummed(self) -> tuple[str, ...]:
-        """Return the names of the arrays in the order of the lines of the checksums."""
+        """Return the names of the arrays with checksums, in the order of their checksum lines."""
         if self.is_sparse:
             return ()
         return (
@@ -95,11 +99,17 @@ class ShardLayout:
 
     @property
     def columns(self) -> dict[str, tuple[int, ...]]:
-        """Return columns of labels by encoding, without labels whose raw scores are log-odds."""
+        """Return the lists of label columns by name, such as ``step_columns``.
+
+        A label whose log-odds are its raw scores is in no list.
+        """
         return {name: getattr(self, name) for name in COLUMN_LISTS}
 
     def arrays(self, n_labels: int) -> dict[str, ArrayLayout]:
-        """Return the layout of each array with one line per label, and of the checksums.
+        """Return the layout of each array of labels, and of the checksums, by name.
+
+        An array has one line for each label; ``scores`` has one for each of ``score_columns``.
+        A shard in sparse form has no such array.
 
         Args:
             n_labels: Number of labels of the index, c.
@@ -122,15 +132,15 @@ class ShardLayout:
         }
 
     def array_names(self) -> list[str]:
-        """Return the names of the arrays with one line per label, and of the checksums."""
+        """Return the names of the arrays of `arrays`."""
         return [*self.arrays(0)]
 
     def table_names(self) -> list[str]:
-        """Return the names of the tables of the shard."""
+        """Return the names of the Parquet tables of the shard."""
         optional = {"steps": bool(self.step_columns), "sparse": self.is_sparse}
         return ["rows", *(name for name, is_present in optional.items() if is_present)]
 
     def required_files(self, number: int) -> set[str]:
-        """Return the names of the files of a shard, except the file of the features."""
+        """Return the names of the files of a shard, except those of the features and the graph."""
         names = {f"{name}-{number:03}.npy" for name in self.array_names()}
         return names | {f"{name}-{number:03}.parquet" for name in self.table_names()}

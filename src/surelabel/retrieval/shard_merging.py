@@ -14,9 +14,14 @@ def select_shards_to_merge(
 ) -> tuple[list[Shard], list[ShardRows]]:
     """Return the shards that stay unchanged, and the rows to write as one new shard.
 
-    The last shard is rewritten if most of its rows were removed, or if it does not have more rows
-    than the new shard. Therefore the number of shards, and the number of times that a row is
-    written, grow logarithmically with the number of additions.
+    The last shard is rewritten if more than half of its rows were removed, or if it does not have
+    more rows than the new shard. Then the shard before it is compared. Therefore the number of
+    shards, and the number of times that a row is written, grow logarithmically with the number of
+    additions. Shards without rows are dropped.
+
+    Args:
+        shards: Shards of the index, in row order.
+        new_rows: New rows. If None, no rows are added.
     """
     unchanged = [shard for shard in shards if len(shard)]
     batches = [new_rows] if new_rows else []
@@ -35,7 +40,7 @@ def merge_shards_of_version_1(
 ) -> list[ShardRows]:
     """Return all rows of an index of version 1, with paths relative to the root, and the new rows.
 
-    The date and the size of each image whose file did not change are read from its header.
+    The date, width and height of each image are added if its file did not change.
 
     Args:
         shards: Shards of the index, whose stored paths are absolute.

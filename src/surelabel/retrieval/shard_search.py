@@ -42,7 +42,7 @@ class SearchStep:
         folder: Folder of the index.
         shard: Number of the shard.
         formula: Formula in the query language, without filters.
-        plan: Plan of the search for the best rows.
+        plan: Plan of the search for the best rows that match the formula.
     """
 
     folder: str
@@ -84,8 +84,8 @@ class ShardQuery:
         """Return the ``k`` rows of an index with the highest probability, by exact search.
 
         Rows of equal probability are sorted by raw score, then by row number. If the query has an
-        example and neither labels nor sentences, rows are first sorted by their cosine. Rows are
-        left out if the filters make a match impossible.
+        example and neither labels nor sentences, rows are sorted by their cosine. Rows are left out
+        if the filters make a match impossible.
 
         Args:
             shards: Shards of the index, in row order.
@@ -119,6 +119,9 @@ class ShardQuery:
             shards: Shards of the index, in row order.
             k: Number of rows, >= 1.
             nearest: Rows to which the search is restricted. If None, all rows are searched.
+
+        Raises:
+            InputError, DataError: As for `best_rows`.
         """
         terms = {
             column: quote_label(title) if column < self.n_labels else title
@@ -170,7 +173,8 @@ class ShardQuery:
             cosines: Cosine of each image and the example of the query, or None.
 
         Raises:
-            DataError: If the stored path of a hit leaves the root.
+            DataError: If the stored path of a hit leaves the root, or the table of the paths is
+                damaged.
         """
         hits: dict[int, Hit] = {}
         for shard, start in zip(shards, starts_of_shards(shards), strict=True):
@@ -191,8 +195,9 @@ class ShardQuery:
     ) -> Iterator[tuple[Formula, IndexLabelTable, RowMask | None]]:
         """Yield formula, label table and row mask for each combination of filter values.
 
-        The formula contains no filters. Removed rows are left out, and also combinations whose
-        formula is always false. If the mask is None, all rows of the shard are searched.
+        The formula contains no filters. Removed rows are not in the mask. Combinations without a
+        row, or whose formula is always false, are left out. If the mask is None, all rows of the
+        shard are searched.
         """
         labels = [column for column in self.query.columns if column < self.n_labels]
         shard.mapped_files.verify_checksums(labels)

@@ -34,7 +34,11 @@ def write_shard(
         folder: Folder of the index.
         number: Number of the new shard.
         batches: Rows to write, at least one batch, all with the same labels and feature width.
-        drop_below: Lowest probability whose log-odds are stored, for a shard in sparse form.
+        drop_below: Lowest probability whose log-odds are stored, for a shard in sparse form. If
+            None, the largest limit of the batches is used, if all batches are in sparse form.
+
+    Returns:
+        The new shard, without removed rows.
 
     Raises:
         DataError: If the folder cannot be written, or the data of a batch is damaged.

@@ -66,13 +66,13 @@ class ShardedIndex(MergedIndex):
             InputError: If no index is given, if an index is given twice, or if labels, recognizer
                 or calibration differ.
             DataError: If a folder is not an index, if an index is damaged, or if an image is in two
-            indexes.
+                indexes.
         """
         paths = [os.path.realpath(folder) for folder in folders]
         return cls([Index.open(path, root=root) for path in paths])
 
     def __repr__(self) -> str:
-        """Return a text with the number of indexes, images and labels."""
+        """Return the numbers of indexes, images and labels, and the calibration, as text."""
         return self._summary().as_text()
 
     def _repr_html_(self) -> str:

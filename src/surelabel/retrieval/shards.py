@@ -147,7 +147,7 @@ class Shard:
 
     @cached_property
     def label_table(self) -> IndexLabelTable:
-        """Return the log-odds of all rows, the input of a search."""
+        """Return the table of the log-odds of all labels and rows, which a search reads."""
         if self.layout.is_sparse:
             return SparseLabelTable(self.mapped_files, self.is_active)
         if self.layout.version > 1:
@@ -180,7 +180,11 @@ class Shard:
 
     @property
     def active_file_states(self) -> pa.Table:
-        """Return stored paths and file states of rows that were not removed, read from disk."""
+        """Return the table of the rows that were not removed, read from disk.
+
+        The columns are the stored path and the file state and, from version 2, the date, width and
+        height of the image.
+        """
         table = self.mapped_files.read_columns()
         return table if self.is_active is None else table.filter(pa.array(self.is_active))
 
@@ -213,7 +217,9 @@ class Shard:
         return HnswGraph(self.hnsw_file, size, self.hnsw.checksum, self.n_rows)
 
     def with_graph(self, hnsw: HnswRecord | None) -> "Shard":
-        """Return a copy with the graph for approximate search that is on disk, or without one.
+        """Return a copy of the shard with the graph for approximate search, or without a graph.
+
+        The file of the graph must exist, because its size is read.
 
         Args:
             hnsw: Checksum and recall of the graph, or None.
@@ -230,7 +236,10 @@ class Shard:
             yield stored_paths.slice(start, PATH_BLOCK_ROWS).to_pylist()
 
     def find_rows(self, paths: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the numbers of the rows with the given stored paths, except removed rows."""
+        """Return the numbers of the rows with the given stored paths, except removed rows.
+
+        The numbers are increasing. Paths that are not in the shard are ignored.
+        """
         valid_paths = pa.array(filter(is_valid_file_state_path, paths), pa.string())
         groups, parts = self.paths.groups(), [np.empty(0, np.bool_)]
         while batch := list(islice(groups, PATH_BATCH_GROUPS)):
@@ -244,7 +253,7 @@ class Shard:
         return self if removed == self.removed else replace(self, removed=removed)
 
     def active_rows(self) -> ShardRows:
-        """Return the rows that were not removed, and verify each array when it is read.
+        """Return the rows that were not removed, whose arrays are verified when they are read.
 
         If damaged rows were written to a new shard, they would have valid checksums. Therefore,
         reading an array whose checksum does not match raises DataError.
@@ -275,10 +284,13 @@ class Shard:
         return arrays["logits"][column, rows], arrays["scores"][column, rows]
 
     def active_feature_blocks(self) -> Iterator[npt.NDArray[np.float16]]:
-        """Yield the features of active rows in blocks, ``(b, d)``, which are read from disk.
+        """Yield the image features of the rows that were not removed, in blocks, ``(b, d)``.
+
+        If no features are stored, no block is yielded.
 
         Raises:
-            DataError: After the last block, if the checksum of the features does not match.
+            DataError: After the last block, if the checksum of the features does not match. Before
+                the first block, if a file was truncated.
         """
         features, checksum = self.mapped_files.arrays.get("features"), 0
         if features is None:
@@ -296,7 +308,7 @@ class Shard:
 def _parse_sparse_fields(
     entry: dict[str, Any],
 ) -> tuple[tuple[float, ...] | None, tuple[int, ...] | None]:
-    """Return the defaults and counts of the labels of a shard in sparse form, or None.
+    """Return ``sparse_defaults`` and ``sparse_counts`` of an entry, or None without sparse form.
 
     Raises:
         ValueError: If a field is invalid.

@@ -85,10 +85,10 @@ class SparseLabelTable:
         return log_sigmoid(sign * self.logits(column, rows))
 
     def best_rows(self, column: int, sign: int, count: int) -> RowNumbers:
-        """Return ``count`` rows with the largest signed log-odds, in order.
+        """Return at most ``count`` rows with the largest signed log-odds, the largest first.
 
-        Rows of equal log-odds are sorted by row number, so dropped rows are in this order. They
-        have the lowest log-odds.
+        Rows of equal log-odds are sorted by row number. Dropped rows have equal log-odds, below
+        those of the stored rows.
         """
         label = self._label(column)
         count = min(count, self.n_rows)
@@ -130,7 +130,7 @@ def _rows_between(label: SparseLabel, start: int, stop: int) -> slice:
 
 def _first_dropped_rows(label: SparseLabel, count: int) -> npt.NDArray[np.int64]:
     """Return the first ``count`` rows that are not stored, in order."""
-    n_dropped_before = label.rows - np.arange(len(label.rows))  # each stored row
+    n_dropped_before = label.rows - np.arange(len(label.rows))  # of each stored row
     numbers = np.arange(count)
     return numbers + np.searchsorted(n_dropped_before, numbers, side="right")
 

@@ -26,7 +26,8 @@ class SparseLabel:
     Attributes:
         rows: Numbers of the stored rows, increasing, int32, ``(s,)``.
         logits: Log-odds of the stored rows, float32, ``(s,)``.
-        default: Log-odds of the dropped rows, below those of all stored rows.
+        default: Log-odds of the dropped rows, below those of all stored rows. If no row was
+            dropped, it has no effect.
     """
 
     rows: npt.NDArray[np.int32]

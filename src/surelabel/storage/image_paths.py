@@ -47,7 +47,8 @@ def split_container_path(
 ) -> tuple[str, str] | None:
     """Return the container file of an image and the rest of the path, or None without a container.
 
-    A folder whose name ends in ``.tar`` or ``.parquet`` is not a container.
+    A container is a tar archive or a Parquet table. A folder whose name ends in ``.tar`` or
+    ``.parquet`` is not a container. The rest of the path is separated by ``/``.
 
     Args:
         path: Path of an image.

@@ -64,7 +64,8 @@ def read_object(url: str) -> bytes:
     Because of the cache, an image that is hashed and then decoded is requested only once.
 
     Raises:
-        DataError: If the object cannot be read or has more than 1 GiB.
+        DataError: If the object cannot be read or has more than 1 GiB. The message is the reason,
+            without the URL.
     """
     if getattr(_last, "url", None) == url:
         content: bytes = _last.content
@@ -86,7 +87,8 @@ def open_object(url: str) -> Any:
     """Open an object as a random-access file of pyarrow.
 
     Raises:
-        DataError: If the object does not exist or the object store cannot be read.
+        DataError: If the object does not exist or the object store cannot be read. The message is
+            the reason, without the URL.
     """
     filesystem, path = _filesystem_of_object(url)
     try:

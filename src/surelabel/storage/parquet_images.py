@@ -62,8 +62,12 @@ class ParquetImages:
     def cell(self, row: int) -> bytes:
         """Return the bytes of the image in a row.
 
+        Args:
+            row: Row number, counted from 0.
+
         Raises:
             DataError: If the row does not exist, if its cell is empty, or if the file is damaged.
+                The message is the reason, without the path.
         """
         if not 0 <= row < self.n_rows:
             raise DataError(f"the row number must be in [0, {self.n_rows})")
@@ -80,7 +84,10 @@ class ParquetImages:
         return content
 
     def _read_batch(self, row: int) -> None:
-        """Read the next batch of the row group of a row; restart the group for earlier rows."""
+        """Read the next batch of the row group that contains a row.
+
+        If the group is not the current one, or the row was in an earlier batch, start the group.
+        """
         group = next(n for n, end in enumerate(self._starts[1:]) if row < end)
         first = self._first + len(self._cells)
         if group != self._group or row < first:
@@ -139,7 +146,8 @@ def cached_parquet_images(path: str, source: Any, column: str, state: object) ->
         path: Path of the table.
         source: Path of the table, or function that opens it.
         column: Name of the image column.
-        state: Size and modification time of the table.
+        state: Size, modification time and inode of the table, or None for an object. A reader of
+            another state is not used.
 
     Raises:
         DataError: If the file is not a Parquet table, or has no image column with this name.

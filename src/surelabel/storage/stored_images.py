@@ -32,7 +32,10 @@ REQUESTS = 16  # simultaneous requests for the status of many objects
 
 
 class StoredImageStatus(NamedTuple):
-    """Size in bytes and modification time in nanoseconds of the file that contains an image."""
+    """Size of the file that contains an image, in bytes, and its modification time.
+
+    The modification time is in nanoseconds since 1970.
+    """
 
     size: int
     mtime_ns: int
@@ -99,10 +102,13 @@ def stored_image_status(path: str) -> StoredImageStatus | None:
 
 
 def is_stored_image_missing(path: str) -> bool:
-    """Return True if there is no image at a path, and False if the path cannot be examined.
+    """Return True if there is no file at a path, and False if the path cannot be examined.
 
-    An image at a path that cannot be examined, for example a link to itself, is skipped later, when
-    the image is read.
+    An image at a path that cannot be examined, for example a link to itself or in a damaged
+    archive, is skipped later, when the image is read.
+
+    Raises:
+        DataError: If an object store cannot be read.
     """
     container = _container_of_image(path)
     if container is not None:
@@ -119,7 +125,7 @@ def is_stored_image_missing(path: str) -> bool:
 
 
 def missing_stored_images(paths: Sequence[str]) -> list[int]:
-    """Return the indices of the paths without an image; objects are examined in parallel.
+    """Return the indices of the paths without a file; objects are examined in parallel.
 
     Raises:
         DataError: If an object store cannot be read.
@@ -139,6 +145,8 @@ def stored_image_statuses(paths: Sequence[str]) -> list[StoredImageStatus | None
 
 def read_tar_contents(path: str) -> tar_archives.TarContents:
     """Return the names of the members of a tar archive, and the positions of their contents.
+
+    The positions are stored in the cache of this process.
 
     Args:
         path: Path or URL of the archive.

@@ -71,7 +71,7 @@ class TarIndex:
 
 @dataclass(frozen=True)
 class TarContents:
-    """Contents of an archive.
+    """Names and positions of the members of an archive.
 
     Attributes:
         names: Distinct names of the members that are regular files, in the order of the archive.
@@ -95,7 +95,7 @@ def read_tar_members(path: str, stream: BinaryIO) -> Iterator[TarMember | None]:
 
     Args:
         path: Path of the archive, for messages.
-        stream: Stream at the start of the archive.
+        stream: Seekable stream of the archive.
 
     Raises:
         DataError: If the archive is compressed, truncated or damaged, or if the name of a member is
@@ -132,6 +132,9 @@ def _read_headers(path: str, stream: BinaryIO, size: int) -> Iterator[tarfile.Ta
 
     ``tarfile`` stops without an error at a damaged header after the first header. Therefore, the
     block at which ``tarfile`` stops is examined.
+
+    Raises:
+        DataError: If the file is not a tar archive, or is truncated or damaged.
     """
     n_members = 0
     try:
@@ -162,7 +165,7 @@ def cached_tar_index(path: str, state: object) -> TarIndex | None:
 
     Args:
         path: Path of the archive.
-        state: Size and modification time of the archive, or None for an object.
+        state: Size, modification time and inode of the archive, or None for an object.
     """
     cached = _indices.get(path)
     return cached[1] if cached is not None and cached[0] == state else None
@@ -173,8 +176,8 @@ def cache_tar_contents(path: str, stream: BinaryIO, state: object) -> TarContent
 
     Args:
         path: Path of the archive.
-        stream: Stream at the start of the archive.
-        state: Size and modification time of the archive, or None for an object.
+        stream: Seekable stream of the archive.
+        state: Size, modification time and inode of the archive, or None for an object.
 
     Raises:
         DataError: If the archive cannot be read; see :func:`read_tar_members`.

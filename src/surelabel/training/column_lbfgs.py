@@ -21,7 +21,7 @@ def minimize_columns(
     The steps of all columns are computed at once, but each column has a separate approximation of
     the Hessian and a separate step length. Steps are halved until the objective decreases enough
     (Armijo condition). A column is finished if its gradient is small, or if rounding errors prevent
-    a further decrease.
+    a further decrease. After 200 steps, the parameters of the other columns are returned as well.
 
     Args:
         objective: Function of parameters ``(p, m)`` and of the indices of m problems, ``(m,)``,
@@ -30,6 +30,9 @@ def minimize_columns(
         gradient_scale: Reference length of the gradient of each problem, ``(k,)``.
         tolerance: Length of the gradient at which a problem is finished, divided by its
             ``gradient_scale``, above 0.
+
+    Returns:
+        Parameters of each problem, ``(p, k)``.
 
     Source:
         Liu and Nocedal, On the Limited Memory BFGS Method for Large Scale Optimization,
@@ -51,7 +54,7 @@ def minimize_columns(
             solution[:, columns] = parameters
             columns, values = columns[is_active], values[is_active]
             parameters, gradients = parameters[:, is_active], gradients[:, is_active]
-            steps, changes = ([x[:, is_active] for x in kept] for kept in (steps, changes))
+            steps, changes = ([x[:, is_active] for x in past] for past in (steps, changes))
         if not len(columns):
             break
         direction = _descent_direction(gradients, steps, changes)
@@ -66,9 +69,11 @@ def minimize_columns(
 
 
 def _descent_direction(gradients: Tensor, steps: list[Tensor], changes: list[Tensor]) -> Tensor:
-    """Return the L-BFGS direction, or a negative gradient if that is not a descent direction.
+    """Return the L-BFGS direction of each column, ``(p, m)``, along which the objective decreases.
 
-    For each column, pairs of a step and a gradient change without positive curvature are ignored.
+    If the L-BFGS direction is not a descent direction, the negative gradient is returned, shortened
+    to a length of at most 1. For each column, pairs of a step and a gradient change without
+    positive curvature are ignored.
     """
     length: Tensor = gradients.norm(dim=0).clamp(min=1.0)
     steepest = -gradients / length
@@ -104,6 +109,8 @@ def _step_by_halving(
     direction: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return a step with enough decrease, and the values and gradients after it.
+
+    If no step length of a column leads to enough decrease, the step of the column is 0.
 
     Args:
         objective: Function of the parameters.

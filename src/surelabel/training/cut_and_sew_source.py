@@ -204,7 +204,7 @@ class CutAndSewSource:
         return [row, *(self._overlay_candidates[position] for position in positions)]
 
     def _make_batch(self, canvases: list[Canvas]) -> Batch:
-        """Encode the views of canvases, and blend the pseudo-labels of the sewn images."""
+        """Return a batch of encoded canvases, with the blended pseudo-labels of their images."""
         if not canvases:
             return empty_training_batch(self.estimator.log_odds.shape[1])
         rows, views = zip(*canvases, strict=True)
@@ -247,6 +247,6 @@ def augment_for_cut_and_sew_source(image: Image.Image, *, side: int, seed: int) 
 
 
 def _cut_and_sew_source_features_to_cpu(features: Features) -> Features:
-    """Move features to the CPU, the device of the student."""
+    """Return the features on the CPU, which is the device of the student."""
     layers = {layer: tokens.cpu() for layer, tokens in (features.layers or {}).items()}
     return replace(features, pooled=features.pooled.cpu(), layers=layers)

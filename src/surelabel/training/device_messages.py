@@ -28,7 +28,10 @@ from surelabel.errors import (
 )
 from surelabel.progress import Progress, report_progress
 
-START = "from surelabel.training.device_process import run_device_process as run; run()"
+START = (
+    "from surelabel.package_imports import import_without_garbage_collection as import_module; "
+    "import_module('surelabel.training.device_process').run_device_process()"
+)
 FAILURE_SECONDS = 1.0  # time to wait for failures of other processes after the first failure
 END_SECONDS = 1.0  # time between the termination request and the kill of a process
 

@@ -80,7 +80,10 @@ def save_device_result(method: Method, history: Sequence[Sequence[float]], folde
 
 
 def load_device_result(method: Method, folder: Path) -> list[list[float]]:
-    """Load the result of a task into a method; return loss and penalty of each epoch."""
+    """Load the result of a task into a method; return loss and penalty of each epoch.
+
+    The state of the default random generator of PyTorch is replaced by that of the first process.
+    """
     return _device_result(folder).resume(_state_of_device_result(method))
 
 

@@ -45,7 +45,8 @@ def check_training_devices(method: nn.Module, devices: int, device: torch.device
     Raises:
         InputError: If ``devices`` is out of range or exceeds the number of GPUs.
         MissingPart: If Lightning Fabric is not installed.
-        ConfigError: If the method has loss terms or layers that need all images of a batch.
+        ConfigError: If ``devices`` is above 1, and the method has loss terms or batch normalization
+            layers, which need all images of a batch.
     """
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise InputError(f"devices must be a whole number of at least 1; got {devices!r}.")
@@ -82,12 +83,12 @@ def train_on_devices(
     progress: Progress | None = None,
     **arguments: Any,
 ) -> list[EpochResult]:
-    """Train a method in place on several devices; return the loss of each epoch.
+    """Train a method in place on several devices; return loss and penalty of each epoch.
 
     Each batch of a training run with one process is divided among the devices. The scores of all
-    devices are gathered. Therefore, the result is equal to the result of one process up to rounding
-    errors, also for losses and regularizers that compare images. Only random numbers of forward
-    passes, such as dropout, differ.
+    devices are gathered. Therefore, the trained method is equal to that of one process up to
+    rounding errors, also for losses and regularizers that compare images. Only random numbers of
+    forward passes, such as dropout, differ.
 
     A checkpoint does not depend on the number of devices. On GPUs, scores are computed in bfloat16.
 
@@ -107,6 +108,7 @@ def train_on_devices(
         InputError, MissingPart, ConfigError: If ``check_training_devices`` raises the error, or if
             the source updates its targets.
         DataError: If a process was killed, or an object cannot be sent to the processes.
+        SurelabelError: If ``run_training_loop`` raises the error in a process.
     """
     check_training_devices(method, devices, device)
     if isinstance(source, TargetUpdatingBatchSource):

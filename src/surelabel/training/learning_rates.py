@@ -43,7 +43,8 @@ def learning_rate_schedule(
     Args:
         optimizer: Optimizer with the peak learning rates.
         steps: Total number of optimizer steps.
-        warm_up: Fraction of the steps that are warm-up steps, in [0, 1).
+        warm_up: Fraction of the steps that are warm-up steps, in [0, 1). At least one step follows
+            the warm-up.
 
     Raises:
         ConfigError: If ``warm_up`` is out of range.

@@ -53,7 +53,7 @@ def run_training_loop(
     progress: Progress | None = None,
     processes: TrainingProcesses | None = None,
 ) -> list[EpochResult]:
-    """Train a method in place on batches; return the loss of each epoch.
+    """Train a method in place on batches; return loss and penalty of each epoch.
 
     The learning rate has a linear warm-up and a cosine decay.
 
@@ -90,9 +90,11 @@ def run_training_loop(
         Loss and penalty of each epoch.
 
     Raises:
-        ConfigError: If the loss or the regularizer becomes infinite or NaN, or if ``warm_up`` or
-            ``ema_decay`` is out of range.
-        DataError: If the worker processes of all images of an epoch are killed.
+        ConfigError: If the loss or the regularizer of an epoch is infinite or NaN, or if
+            ``warm_up`` or ``ema_decay`` is out of range.
+        DataError: If no image with a known target could be decoded in an epoch, or if the
+            checkpoint is damaged or belongs to another run.
+        InputError: If the memory of a device is exhausted by one image.
     """
     processes = processes or TrainingProcesses()
     generator = torch.Generator().manual_seed(seed)

@@ -21,7 +21,8 @@ MIN_DENOMINATOR = 1e-12  # the loss is 0 if no target is known
 def objective_mean_over_known(loss: ElementLoss) -> SetLoss:
     """Return a function that computes the mean of an elementwise loss over known targets.
 
-    If ``known`` contains weights instead of booleans, the mean is weighted.
+    If ``known`` contains weights instead of booleans, the mean is weighted. If no target is known,
+    the mean is 0.
 
     Example:
         >>> import torch
@@ -58,7 +59,8 @@ class Objective:
             label texts.
         prompts: Trained method with learned prompts in the text tower, for regularizers that use
             the text vectors of the prompts.
-        frozen_text_vectors: Words for regularizers that compare words other than the labels.
+        frozen_text_vectors: Frozen text encoder and reference words, for regularizers that use text
+            vectors of words other than the labels.
         method: Trained method with additional losses, which are added to the regularizers.
     """
 

@@ -25,11 +25,12 @@ class PairBatches:
         texts: Features of u different texts.
         image_rows: Row of the image of each caption, ``(s,)``.
         text_rows: Row of the text of each caption, ``(s,)``; captions can be equal.
-        batch_size: Number of captions per batch, at least 2. If one caption remains, it is added
-            to the last batch, because a batch of one caption has no negative target.
+        batch_size: Number of captions per batch; a smaller value than 2 is replaced by 2. If one
+            caption remains, it is added to the last batch, because a batch of one caption has no
+            negative target.
 
     Raises:
-        InputError: If all captions have the same image.
+        InputError: If all captions have the same image, or there is no caption.
     """
 
     def __init__(

@@ -39,12 +39,13 @@ def fit_linear_heads(
     loss: ElementLoss,
     link: Link,
 ) -> LinearHeads:
-    """Return the linear heads with the lowest penalized loss, which is minimized to convergence.
+    """Return the linear heads with the lowest penalized loss, up to a small gradient.
 
         sum over known targets of label c: loss(w_c · x + b_c, target) + penalty_c / 2 · |w_c|²
 
-    If the known targets of a label are all positive or all negative, its weights are 0, and its
-    bias is the log-odds of the smoothed fraction of positives, converted by ``link``.
+    If the known targets of a label are all positive or all negative, or there are none, its weights
+    are 0. Its bias is then log((P + 0.5) / (N + 0.5)), converted to a score by ``link``, for P
+    positive and N negative targets.
 
     Args:
         vectors: Vectors of n images, ``(n, d)``, whose mean is about 0.
@@ -88,8 +89,9 @@ def select_penalties(
 ) -> Tensor:
     """Return the penalty of each label with the lowest cross-validated loss, ``(c,)``.
 
-    The heads of all folds and labels are fitted at once. The penalties decrease, and each fit
-    starts at the solution of the previous penalty. If penalties have equal losses, the largest is
+    The heads of all folds and labels are fitted at once. The penalties decrease from 100 to 0.0001,
+    and each fit starts at the solution of the previous penalty. The search for a label ends after
+    two penalties in succession without a lower loss. If penalties have equal losses, the largest is
     returned.
 
     Args:
@@ -122,10 +124,10 @@ def select_penalties(
         is_better = new < losses[labels]
         best[labels[is_better]], losses[labels[is_better]] = penalty, new[is_better]
         n_worse[labels] = torch.where(is_better, 0.0, n_worse[labels] + 1)
-        goes_on = n_worse[labels] < PATIENCE
-        if not goes_on.any():
+        is_searched = n_worse[labels] < PATIENCE
+        if not is_searched.any():
             break
-        labels, parameters = labels[goes_on], parameters[:, goes_on.repeat(folds)]
+        labels, parameters = labels[is_searched], parameters[:, is_searched.repeat(folds)]
     return best
 
 

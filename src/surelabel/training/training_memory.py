@@ -28,7 +28,8 @@ def images_of_free_gpu_memory(
 
     The memory of forward and backward passes of 4 and 8 images is measured. The gradients of the
     parameters are deleted. If the optimizer has no state yet, the memory of the state is subtracted
-    from the free memory. A batch with fewer than 8 images is assumed to fit.
+    from the free memory. A batch with fewer than 8 images is assumed to fit. If 8 images do not
+    fit, the number is 1.
 
     Args:
         forward: Function of a batch that returns its scores.

@@ -114,7 +114,7 @@ class TrainingProcesses:
 
     @contextmanager
     def forward_pass(self, *key: int) -> Iterator[None]:
-        """Use the precision of the device, and separate random numbers for each process.
+        """Run a forward pass in the precision of the device, with separate random numbers.
 
         With several processes, the random numbers of a forward pass, for example of dropout, depend
         only on ``key`` and on the process. The random numbers of regularizers are equal in all

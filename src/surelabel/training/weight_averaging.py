@@ -15,8 +15,8 @@ class WeightAverage:
 
     Here s and t are numbers of optimizer steps, starting at 1. The initial weights are not part of
     the average, because they would dominate the average of a short run. Floating-point buffers,
-    such as the running statistics of batch normalization, are averaged as well. Integer buffers and
-    frozen parameters are not averaged.
+    such as the running statistics of batch normalization, are averaged as well. Integer buffers,
+    frozen parameters, and tensors with an infinite or NaN element are not averaged.
 
     Args:
         method: Method before the first optimizer step.

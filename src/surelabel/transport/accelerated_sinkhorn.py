@@ -41,7 +41,8 @@ def accelerated_sinkhorn(
     Raises:
         InputError: If the shapes differ, if a cost is not finite, or if weights are negative or do
             not sum to 1.
-        ConfigError: If ``regularization``, ``tolerance`` or ``max_steps`` is not above 0.
+        ConfigError: If ``regularization``, ``tolerance`` or ``max_steps`` is not a finite number
+            above 0.
 
     Source:
         Anderson, Iterative procedures for nonlinear integral equations, Journal of the ACM, 1965;

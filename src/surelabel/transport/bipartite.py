@@ -14,8 +14,9 @@ def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
 
         P_ij = v_j if region i is assigned to label j, otherwise 0
 
-    In this formula, P is the transport plan and v_j is the weight of label j. If there are more
-    labels (c) than regions (p), each region is assigned to at most ``ceil(c / p)`` labels.
+    In this formula, P is the transport plan and v_j is the weight of label j. Only regions with a
+    weight above 0 are assigned. If there are more labels (c) than such regions (p), each of these
+    regions is assigned to at most ``ceil(c / p)`` labels.
 
     Args:
         cost: Cost of each region for each label, ``(n, p, c)`` for n images, p regions and c

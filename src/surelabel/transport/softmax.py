@@ -36,7 +36,7 @@ def softmax(
     Raises:
         InputError: If the shapes differ, if a cost is not finite, or if weights are negative or do
             not sum to 1.
-        ConfigError: If ``temperature`` is not above 0.
+        ConfigError: If ``temperature`` is not a finite number above 0.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through

@@ -10,7 +10,7 @@ from surelabel.errors import InputError
 
 @dataclass(frozen=True)
 class Box:
-    """Store position and size of a view; columns and rows are counted from 0 at the top left.
+    """Position and size of a view; columns and rows are counted from 0 at the top left.
 
     Attributes:
         left: First column.

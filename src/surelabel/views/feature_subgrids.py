@@ -30,7 +30,7 @@ def mean_pool_subgrids(patches: Tensor, grid: tuple[int, int], boxes: Sequence[B
             there is no box.
 
     Source:
-        none; ours. The patch vectors follow Zhou et al., Extract Free Dense Labels from CLIP,
+        None; ours. The patch vectors follow Zhou et al., Extract Free Dense Labels from CLIP,
         arXiv:2112.01071.
 
     Example:
@@ -98,7 +98,7 @@ def attention_pool_subgrids(pool: Any, last_map: Tensor, boxes: Sequence[Box]) -
         InputError: If a box extends beyond the grid, or there is no box.
 
     Source:
-        none; ours, in place of the random crops of TailorCLIP, arXiv:2606.11626, section 3.2,
+        None; ours, in place of the random crops of TailorCLIP, arXiv:2606.11626, section 3.2,
         eq. 5, which are encoded one by one.
 
     Differs:

@@ -43,7 +43,7 @@ def max_fusion_with_margin(
         TailorCLIP, arXiv:2606.11626, section 3.2, eq. 7.
 
     Differs:
-        Log-odds of a clipped softmax are in an interval of width 27, so that a margin of 0.1 has
+        Log-odds of a clipped softmax are in an interval of width 27.6, so that a margin of 0.1 has
         little effect. On VOC2012 train with RN50x64 and 3 by 3 tiles, the mAP in percent is 0.02
         lower than without a margin.
 
@@ -123,7 +123,7 @@ def mean_fusion(global_scores: Tensor, view_scores: Tensor, *, image_weight: flo
             ``image_weight`` is outside [0, 1].
 
     Source:
-        none; ours.
+        None; ours.
 
     Example:
         >>> mean_fusion(torch.tensor([[0.3, 0.1]]), torch.tensor([[[0.1, 0.5], [0.2, 0.0]]]))
@@ -159,7 +159,7 @@ def mean_fusion_of_centred(
             a score is not finite, or ``image_weight`` is outside [0, 1].
 
     Source:
-        none; ours. On VOC2012 train with RN50x64 and 3 by 3 tiles, the mAP is 90.08 %; with the
+        None; ours. On VOC2012 train with RN50x64 and 3 by 3 tiles, the mAP is 90.08 %; with the
         fusion of TailorCLIP, it is 88.33 %. The maximum over views is not centred again, because
         the mAP in percent would be 0.12 lower.
 
@@ -199,7 +199,7 @@ def mean_fusion_of_standardized(
             a score is not finite, or ``image_weight`` is outside [0, 1].
 
     Source:
-        none; ours, with the row standardization of SPARC (Miller et al., CVPR 2025). On VOC2012
+        None; ours, with the row standardization of SPARC (Miller et al., CVPR 2025). On VOC2012
         train with RN50x64 and 3 by 3 tiles, the mAP is 90.18 %.
 
     Example:

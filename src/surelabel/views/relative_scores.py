@@ -24,7 +24,7 @@ def center_relative_scores(scores: Tensor) -> Tensor:
         InputError: If there are fewer than three labels, or a score is not finite.
 
     Source:
-        none; ours. At a high temperature, the log-odds of a softmax approach these scores, up to a
+        None; ours. At a high temperature, the log-odds of a softmax approach these scores, up to a
         constant factor and a constant offset.
 
     Example:

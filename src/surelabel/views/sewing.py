@@ -47,7 +47,7 @@ def sewing_overlay_count_probabilities(
         no overlay is 0.
 
     Raises:
-        InputError: If a setting is out of range.
+        InputError: If a setting is out of range, or ``variant`` is unknown.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.5, algorithm 1.
@@ -70,6 +70,7 @@ def sewing_overlay_count_probabilities(
             "max_overlays must be 1 or more and overlay_probability in [0, 1]; "
             f"got max_overlays={max_overlays}, overlay_probability={p}."
         )
+    _check_sewing_variant(variant)
     if variant == "code":
         return [
             0.0,
@@ -105,7 +106,8 @@ def sample_sewing_overlays(
         image of the canvas may also be sampled.
 
     Raises:
-        InputError: If ``n_candidates`` is below 1, or a setting is out of range.
+        InputError: If ``n_candidates`` is below 1, a setting is out of range, or ``variant`` is
+            unknown.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.3.2, eq. 11-12.
@@ -197,8 +199,8 @@ def sample_sewing_overlay_boxes(
         One box inside the canvas for each overlay, in the order of ``overlays``.
 
     Raises:
-        InputError: If a width or height is below 1, or ``overlay_scale`` or ``max_overlays`` is out
-            of range.
+        InputError: If a width or height is below 1, ``overlay_scale`` or ``max_overlays`` is out of
+            range, or ``variant`` is unknown.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.5, algorithm 1.
@@ -217,6 +219,7 @@ def sample_sewing_overlay_boxes(
             "max_overlays must be 1 or more and overlay_scale in (0, 1]; "
             f"got max_overlays={max_overlays}, overlay_scale={overlay_scale}."
         )
+    _check_sewing_variant(variant)
     n_shares = max(len(overlays), 1) if variant == "code" else max_overlays
     scale = math.sqrt(overlay_scale**2 / n_shares)
     sizes = [sewing_overlay_size(canvas, size, scale) for size in overlays]
@@ -300,6 +303,11 @@ def blend_labels_of_sewing(logits: Tensor, rows: Sequence[Sequence[int]]) -> Ten
             f"rows must contain row numbers of logits, 0 to {len(logits) - 1}; got {rows}."
         )
     return torch.stack([logits[list(canvas)].amax(dim=0) for canvas in rows])
+
+
+def _check_sewing_variant(variant: str) -> None:
+    if variant not in ("paper", "code"):
+        raise InputError(f'variant must be "paper" or "code"; got {variant!r}.')
 
 
 def _sample_sewing_position(

@@ -6,12 +6,12 @@ from surelabel.views.view_layouts import TileLayout
 
 
 class TileGrids:
-    """Define one or more regular grids of tiles, in order from coarse to fine.
+    """One or more regular grids of tiles, in order from coarse to fine.
 
     Args:
         rows, columns: Number of tile rows and tile columns of the finest grid, >= 1.
-        grids: Largest number of grids, >= 1. Each coarser grid has one row and one column less,
-            until a grid has at most two rows and two columns.
+        grids: Largest number of grids, >= 1. Each coarser grid has one row and one column less, but
+            at least one, until a grid has at most two rows and two columns.
 
     Attributes:
         layouts: Layout of each grid.

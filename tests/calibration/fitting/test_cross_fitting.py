@@ -207,6 +207,13 @@ def test_there_must_be_as_many_labelled_images_as_folds(labelled):
         cross_fitted_logits(Platt, labelled[0], targets)
 
 
+def test_a_whole_number_of_folds_may_be_a_float(labelled):
+    np.testing.assert_array_equal(
+        cross_fitted_logits(Platt, *labelled, folds=3.0),
+        cross_fitted_logits(Platt, *labelled, folds=3),
+    )
+
+
 @pytest.mark.parametrize("folds", [1, 0, 2.5])
 def test_folds_must_be_a_whole_number_of_at_least_two(labelled, folds):
     with pytest.raises(ConfigError, match="folds must be a whole number of at least 2"):

@@ -45,6 +45,13 @@ def test_one_label_has_no_other_targets():
     )
 
 
+def test_a_whole_number_of_folds_may_be_a_float():
+    data = sampled(n=40, dependent=True)
+    np.testing.assert_array_equal(
+        logits_given_other_targets(*data, folds=3.0), logits_given_other_targets(*data, folds=3)
+    )
+
+
 def test_unknown_targets_have_no_influence():
     logits, targets = sampled(dependent=True)
     known = np.ones_like(targets, dtype=bool)

@@ -52,6 +52,12 @@ def test_folds_of_different_sizes_are_refused():
         consecutive_image_folds(1500)
 
 
+@pytest.mark.parametrize("image_rows", [[0], [0, 1, 1]])
+def test_scores_of_another_number_of_captions_are_refused(image_rows):
+    with pytest.raises(InputError, match=r"scores \(n s\) has shape \(2, 2\)"):
+        recall_in_image_folds(np.eye(2), image_rows, [np.array([0, 1])])
+
+
 def test_a_fold_without_captions_is_refused():
     with pytest.raises(InputError, match="got a fold without captions"):
         recall_in_image_folds(np.eye(2), [0, 0], [np.array([1])])

@@ -258,6 +258,13 @@ def test_refuses_similarities_of_another_shape(function):
         function(torch.zeros(3, 4))
 
 
+@pytest.mark.parametrize("given", ["reference", "is_new"])
+def test_refuses_reference_labels_without_the_mask_of_new_labels_and_the_reverse(given):
+    arrays = {"reference": torch.zeros(2, 5, 4), "is_new": torch.ones(3, dtype=torch.bool)}
+    with pytest.raises(InputError, match=f"given together; got only {given}"):
+        knowledge_constrained_cost(torch.zeros(2, 5, 3), **{given: arrays[given]})
+
+
 def test_refuses_a_teacher_of_another_shape():
     with pytest.raises(InputError, match="positive must have axes"):
         knowledge_constrained_log_teacher_plan(torch.zeros(2, 5, 3), torch.ones(2, 4))

@@ -68,6 +68,9 @@ class AdaptiveTemperature(BaseCalibrator):
         feature_scales_: Standard deviations of the log densities on the calibration images, at
             least 0.5, ``(2,)``.
 
+    Raises:
+        ConfigError: If a setting is out of range.
+
     Source:
         Joy et al., Sample-dependent Adaptive Temperature Scaling for Improved Calibration, AAAI
         2023, arXiv:2207.06211.
@@ -132,7 +135,7 @@ class AdaptiveTemperature(BaseCalibrator):
         Raises:
             ConfigError: If the calibrator has no image vectors.
             InputError: If the shapes differ, if a logit is not finite, if a known target is outside
-                [0, 1], if the known targets contain no positive or no negative target, or if the
+                [0, 1], or if the known targets contain no positive or no negative target. If the
                 number of image vectors is not n.
         """
         x, y, known = validate_calibration_data(logits, targets, known)
@@ -162,7 +165,8 @@ class AdaptiveTemperature(BaseCalibrator):
 
         Raises:
             NotFitted: If the calibrator is not fitted.
-            InputError: If the vectors do not have the dimension d of the calibration images.
+            InputError: If a vector is not finite or does not have the dimension d of the vectors of
+                the calibration images.
         """
         self._check_fitted()
         vectors = _validate_image_vectors(vectors)
@@ -222,7 +226,7 @@ class AdaptiveTemperature(BaseCalibrator):
         return (self.slope_ * x + self.shift_) / temperatures[:, None]
 
     def _standardize(self, log_densities: Array) -> Array:
-        """Return standardized log densities ``(n, 2)``, clipped to [-3, 3]."""
+        """Return the log densities ``(n, 2)``, standardized and clipped to [-3, 3]."""
         features = (log_densities - self.feature_means_) / self.feature_scales_
         return np.clip(features, -MAX_DEVIATIONS, MAX_DEVIATIONS)
 
@@ -238,7 +242,7 @@ class AdaptiveTemperature(BaseCalibrator):
 
 
 def _validate_image_vectors(vectors: npt.ArrayLike) -> Array:
-    """Return vectors ``(n, d)`` in float64."""
+    """Return the image vectors ``(n, d)`` in float64, after a check that they are finite."""
     vectors = np.asarray(vectors, dtype=np.float64)
     check_shapes(vectors=(vectors, "n d"))
     if not np.isfinite(vectors).all():

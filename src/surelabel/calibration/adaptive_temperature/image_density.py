@@ -63,7 +63,7 @@ def fit_image_density(vectors: Array, targets: Array, *, components: int) -> Ima
     """Fit Gaussian densities to images with targets.
 
     The means and variances of the labels are shrunk towards the mean and the variance of all
-    images. Therefore labels with few or no positives have a density too.
+    images. Therefore labels with few or no positives also have a density.
 
     Args:
         vectors: Vectors of n images, ``(n, d)``, n >= 1.
@@ -85,9 +85,9 @@ def fit_image_density(vectors: Array, targets: Array, *, components: int) -> Ima
 
 
 def _whitened_principal_components(centred: Array, count: int) -> Array:
-    """Return the matrix ``(k, d)`` from centred vectors ``(n, d)`` to components of variance 1.
+    """Return the matrix ``(k, d)`` that maps centred vectors ``(d,)`` to components of variance 1.
 
-    Components with a negligible variance are 0.
+    k is the smaller of ``count`` and d. Rows of components with a negligible variance are 0.
     """
     n, d = centred.shape
     first = max(d - count, 0)

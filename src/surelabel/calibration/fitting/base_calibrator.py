@@ -28,7 +28,7 @@ class BaseCalibrator(Calibrator):
         """Create a calibrator without settings. Calibrators with settings override this method."""
 
     def __repr__(self) -> str:
-        """Return the class, the settings that differ from the default, and the fitted values."""
+        """Return the class name, the non-default settings and the fitted attributes as text."""
         defaults = table_entry_settings(type(self))
         values = {
             name: value
@@ -38,18 +38,25 @@ class BaseCalibrator(Calibrator):
         return Summary(type(self).__name__, values).as_text()
 
     def _repr_html_(self) -> str:
-        """Return all settings and the fitted values as an HTML table."""
+        """Return all settings and the fitted attributes as an HTML table."""
         return Summary(type(self).__name__, self._public_attributes()).as_markup()
 
     def _public_attributes(self) -> dict[str, Any]:
-        """Return the settings and the fitted values by name."""
+        """Return the settings and the fitted attributes by name."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def logits(self, logits: npt.ArrayLike) -> Array:
-        """Return the calibrated log-odds of ``logits``, ``(n, c)``, clipped to [-40, 40]."""
+        """Return the calibrated log-odds of ``logits``, ``(n, c)``, clipped to [-40, 40].
+
+        Raises:
+            NotFitted: If the calibrator is not fitted.
+            InputError: If ``logits`` does not have two axes, a value is not finite, or the number
+                of labels does not match the fit of a calibrator with parameters per label.
+            ConfigError: If the calibrator requires image vectors and has none.
+        """
         self._check_fitted()
         x = validate_calibrator_input(logits)
-        if isinstance(self, UsesImageVectors):  # its vectors are those of all rows
+        if isinstance(self, UsesImageVectors):  # the vectors belong to all rows, not to a block
             return np.clip(self._calibrated_log_odds(x), -LOGIT_LIMIT, LOGIT_LIMIT)
         log_odds = np.empty(x.shape)
         for rows in row_blocks(x, n_bytes=CACHED_BYTES):
@@ -59,7 +66,10 @@ class BaseCalibrator(Calibrator):
         return log_odds
 
     def predict_proba(self, logits: npt.ArrayLike) -> Array:
-        """Return the calibrated probabilities of ``logits``, ``(n, c)``."""
+        """Return the sigmoid of the calibrated log-odds, ``(n, c)``.
+
+        The errors are those of ``logits``.
+        """
         log_odds = self.logits(logits)
         probabilities: Array = expit(log_odds, out=log_odds)
         return probabilities
@@ -69,11 +79,14 @@ class BaseCalibrator(Calibrator):
         return self if self.shares_parameters else None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings of the calibrator by name."""
+        """Return the settings of the calibrator by name; ``deep`` has no effect."""
         return {name: getattr(self, name) for name in table_entry_settings(type(self))}
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings of the calibrator, or no setting if one of them is invalid.
+        """Change settings of the calibrator, and return the calibrator.
+
+        If one setting is invalid, no setting is changed. Fitted attributes do not change until the
+        next ``fit``.
 
         Raises:
             ConfigError: If a setting does not exist or its value is out of range.

@@ -57,8 +57,8 @@ def cross_fitted_logits(
         Calibrated log-odds in [-40, 40], ``(n, c)``, also for images without a known target.
 
     Raises:
-        InputError: If the shapes differ, if a logit is not finite, if a known target is outside [0,
-            1], if the known targets contain no positive or no negative target, or if there are
+        InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+            [0, 1], or if the known targets contain no positive or no negative target. If there are
             fewer images with a known target than folds.
         ConfigError: If ``folds`` is not a whole number of at least 2, or if the calibrator requires
             vectors and ``vectors`` is None.
@@ -80,10 +80,10 @@ def cross_fitted_logits(
     check_shapes(logits=(x, "n c"), vectors=(vectors, "n d"))
     fold = assign_folds(known, folds, np.random.default_rng(seed))
     calibrated = mapped_zeros(x.shape, x.dtype)
-    for k in range(folds):
+    for k in range(int(folds)):
         in_fold = fold == k
         calibrator = calibrator_for_images(make_calibrator(), vectors, ~in_fold)
-        has_folds = isinstance(calibrator, SelectsCalibrator)  # which copy these arrays
+        has_folds = isinstance(calibrator, SelectsCalibrator)  # and copies arrays for each fold
         other_x, other_y, other_known = (
             to_mapped_array(array[~in_fold]) if has_folds else array[~in_fold]
             for array in (x, y, known)
@@ -98,7 +98,7 @@ def cross_fitted_logits(
 
 
 def assign_folds(known: Flags, folds: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return the fold index of each image, ``(n,)``, at random.
+    """Return a random fold index for each image, from 0 to folds - 1, ``(n,)``.
 
     The numbers of images with a known target differ by at most 1 between folds, and so do the
     numbers of all images. The folds do not depend on the values of the targets. If they did, the

@@ -35,8 +35,8 @@ def validate_calibration_data(
     """Return logits, targets (0 where unknown) and a mask of known targets, each ``(n, c)``.
 
     Raises:
-        InputError: If the shapes differ, if a logit is not finite, if a known target is outside [0,
-            1], or if the known targets contain no positive or no negative target.
+        InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+            [0, 1], or if the known targets contain no positive or no negative target.
     """
     logits = validate_calibrator_input(logits)
     targets, known = validate_targets_to_read(targets, known)
@@ -50,7 +50,7 @@ def validate_calibration_data(
 
 
 def contains_both_classes(targets: Array, known: Flags) -> bool:
-    """Return whether the known targets contain a positive and a negative target.
+    """Return whether the known targets are neither all 0 nor all 1.
 
     Args:
         targets: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
@@ -62,7 +62,7 @@ def contains_both_classes(targets: Array, known: Flags) -> bool:
 def validate_and_flatten_calibration_data(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array]:
-    """Return the logits and targets of all images and labels with a known target, as flat arrays.
+    """Return the logits and the targets of the k known targets, ``(k,)`` each.
 
     Raises:
         InputError: If ``validate_calibration_data`` raises an InputError.
@@ -103,7 +103,7 @@ def validate_calibrator_state(state: dict[str, Any], **axes: str) -> dict[str, A
 
 
 def truncate_calibrator_state(text: str) -> str:
-    """Return the first 200 characters of a saved calibrator state, for an error message."""
+    """Return a text for an error message, shortened to 200 characters and an ellipsis."""
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 

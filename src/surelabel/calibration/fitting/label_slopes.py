@@ -66,7 +66,7 @@ def label_line_derivatives(
 ) -> tuple[Array, Array]:
     """Return the gradient ``(c, 2)`` and the Hessian ``(c, 2, 2)`` of the log loss of each label.
 
-    The arguments z, y and weight are those of :func:`fit_label_slopes`. The array ``lines``
+    The arguments z, y and weight are those of ``fit_label_slopes``. The array ``lines``
     contains slopes and shifts, ``(c, 2)``.
     """
     blocks = [
@@ -85,7 +85,7 @@ def label_line_derivatives(
 def _label_line_block_derivatives(
     z: Array, y: Array, weight: Array, lines: Array
 ) -> tuple[Array, Array]:
-    """Return the gradient and the Hessian of a few labels; see :func:`label_line_derivatives`."""
+    """Return the gradient and the Hessian of a few labels; see ``label_line_derivatives``."""
     p = expit(lines[:, :1] * z + lines[:, 1:])
     residual, curvature = weight * (p - y), weight * p * (1 - p)
     weighted_z = curvature * z
@@ -98,7 +98,7 @@ def _label_line_block_derivatives(
 def _fit_label_line_block(
     z: Array, y: Array, weight: Array, start: Array, mean: Array, precision: Array
 ) -> Array:
-    """Return the slopes and the shifts of a few labels; see :func:`fit_label_slopes`."""
+    """Return the slopes and the shifts of a few labels; see ``fit_label_slopes``."""
     lines, largest = start.copy(), np.abs(z).max(axis=1)
     for _ in range(MAX_STEPS):
         gradient, hessian = label_line_derivatives(z, y, weight, lines)

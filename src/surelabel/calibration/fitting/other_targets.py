@@ -26,11 +26,12 @@ def logits_given_other_targets(
 
         logit'_c = logit_c + b_c + Σ_{k != c} W_kc · (y_k - sigmoid(logit_k))
 
-    The term y_k - sigmoid(logit_k) is the residual of another target, or 0 if that target is
-    unknown. The parameters b and W minimize the log loss plus ridge · (|W|² + |b|²) / 2 on the
-    images of other folds. Therefore the result for a target does not depend on this target. The
-    weight ``ridge`` is selected from 0.1 to 1,000 by the lowest log loss. If no weight reduces the
-    log loss, the result is ``logits``.
+    Here logit_c is the input, clipped to [-15, 15]. The term y_k - sigmoid(logit_k) is the residual
+    of another target, or 0 if that target is unknown. The parameters b and W minimize the log loss
+    plus ridge · (|W|² + |b|²) / 2 on the images of other folds. Therefore the log-odds of a target
+    depend on this target only through the selected ridge weight. Weights from 1,000 down to 0.1 are
+    tried until the out-of-fold log loss no longer decreases. If the first weight does not reduce
+    the log loss, or if there is only one label, the input is returned.
 
     Args:
         logits: Finite out-of-fold log-odds of n images and c labels, ``(n, c)``.
@@ -45,12 +46,12 @@ def logits_given_other_targets(
 
     Raises:
         InputError: If the shapes differ, if a logit is not finite, if a known target is outside
-            [0, 1], if the known targets contain no positive or no negative target, or if there are
+            [0, 1], or if the known targets contain no positive or no negative target. If there are
             fewer images with a known target than folds.
         ConfigError: If ``folds`` is not a whole number of at least 2.
 
     Source:
-        none; ours. Stacking after Wolpert, Stacked Generalization, Neural Networks 1992, with a
+        None; ours. Stacking after Wolpert, Stacked Generalization, Neural Networks 1992, with a
         ridge penalty. The page docs/label-errors.md has the measured improvement.
 
     Example:
@@ -67,6 +68,7 @@ def logits_given_other_targets(
     lowest, result = _sum_of_log_losses(offset, y, mask), x
     if n_labels == 1:
         return x.clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+    folds = int(folds)
     parameters = [np.zeros((n_labels + 1, n_labels)) for _ in range(folds)]
     for ridge in RIDGE_WEIGHTS:
         stacked = np.empty_like(x)

@@ -37,7 +37,8 @@ class LabelShift:
         """Return the shifted calibrated logits ``(n, c)`` of new images, clipped to [-40, 40].
 
         Raises:
-            InputError: If the number of labels is not the number of estimated shifts.
+            InputError: If ``logits`` does not have two axes, if a logit is not finite, or if the
+                number of labels is not the number of estimated shifts.
         """
         x = validate_calibrator_input(logits)
         if x.shape[1] != len(self.logit_shift):

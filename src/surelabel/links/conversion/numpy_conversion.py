@@ -19,7 +19,7 @@ def apply_with_numpy_conversion(
         values: Tensor or array. Values of type float16, bfloat16 or integer are cast to float32.
 
     Returns:
-        Output of the function, a tensor if ``values`` is a tensor, else a numpy array.
+        Output of the function, a tensor if ``values`` is a tensor, else a new numpy array.
     """
     if isinstance(values, Tensor):
         return formula(values.to(torch.promote_types(values.dtype, torch.float32)))

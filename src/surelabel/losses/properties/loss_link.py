@@ -16,7 +16,7 @@ def make_loss_link(name: str, **settings: Any) -> Link | None:
         settings: Settings of the loss. Settings that the link does not have are ignored.
 
     Raises:
-        ConfigError: If the loss has no entry in ``LINK_OF_LOSS``.
+        ConfigError: If the loss has no entry in ``LINK_OF_LOSS``, or a setting is out of range.
 
     Example:
         >>> make_loss_link("focal", gamma_neg=1.0)

@@ -22,7 +22,7 @@ TOLERANCE = 1e-6  # largest difference of equal probabilities and of equal losse
 
 @dataclass(frozen=True)
 class LossProperties:
-    """Store numerically measured properties of a loss.
+    """Properties of a loss, which are measured numerically.
 
     Attributes:
         asymmetric: True if the loss treats positives and negatives differently. In this case, the

@@ -15,7 +15,8 @@ def validate_ranking_metric_inputs(
     """Validate the input of a ranking metric and convert it to arrays.
 
     Args:
-        scores: Finite scores of n images and c classes, ``(n, c)``.
+        scores: Scores of n images and c classes, ``(n, c)``. Scores of unknown targets must also be
+            finite.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
@@ -23,8 +24,8 @@ def validate_ranking_metric_inputs(
         Scores, mask of the known positives and mask of the known targets, each ``(n, c)``.
 
     Raises:
-        InputError: If the array shapes differ, a score is not finite, or a known target is neither
-            0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a score is not finite, a known
+            target is neither 0 nor 1, or ``known`` is not Boolean.
     """
     scores = np.asarray(scores, dtype=np.float64)
     is_positive, known = _validate_binary_targets(targets, known)
@@ -43,7 +44,7 @@ def validate_ranking_metric_inputs(
 def _validate_binary_targets(
     targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Flags, Flags]:
-    """Return masks of the positive and of the known targets, ``(n, c)`` each."""
+    """Return the masks of the known positive targets and of the known targets, ``(n, c)`` each."""
     values = np.asarray(targets)
     is_positive = values == 1
     n_binary = np.count_nonzero(is_positive) + np.count_nonzero(values == 0)
@@ -73,8 +74,8 @@ def validate_probability_metric_inputs(
         Probabilities, targets (0 where unknown) and mask of the known targets, each ``(n, c)``.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     targets, known = validate_targets_to_read(targets, known)
@@ -88,7 +89,7 @@ def validate_probability_metric_inputs(
 
 
 def validate_metric_whole_number(name: str, value: float, *, minimum: int = 1) -> int:
-    """Check that a setting is a whole number and return it as an integer.
+    """Return the value of a setting as an integer, after a check that it is a whole number.
 
     Args:
         name: Name of the setting, for the error message.

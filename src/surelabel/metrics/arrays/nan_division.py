@@ -7,7 +7,7 @@ from surelabel.arrays import Array
 
 
 def divide_or_nan(numerator: npt.ArrayLike, denominator: npt.ArrayLike) -> Array:
-    """Divide element by element and return NaN where the denominator is 0."""
+    """Return the quotient of each pair of elements, with broadcasting, or NaN for denominator 0."""
     top, bottom = np.asarray(numerator, float), np.asarray(denominator, float)
     undefined = np.full(np.broadcast_shapes(top.shape, bottom.shape), np.nan)
     quotient: Array = np.divide(top, bottom, out=undefined, where=bottom != 0)

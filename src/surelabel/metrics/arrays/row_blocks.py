@@ -28,9 +28,9 @@ def iterate_row_blocks(
 
 
 def transpose_in_row_blocks(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a contiguous copy of the transpose, which is fast for large arrays.
+    """Return a contiguous copy of the transpose, copied in blocks of rows.
 
-    The copy in blocks takes about half the time of a direct copy.
+    For large arrays, the copy in blocks takes about half the time of a direct copy.
 
     Args:
         values: Array with ``n`` rows and ``c`` columns.

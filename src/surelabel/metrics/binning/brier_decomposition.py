@@ -27,7 +27,7 @@ class BrierDecomposition:
             averaged over bins with the bin counts as weights. The best value is 0. The reliability
             is equal to ``squared_calibration_error``.
         resolution: Squared difference between fraction of positives of a bin and overall fraction
-            of positives, averaged over bins with the bin counts as weights. A high value is best.
+            of positives, averaged over bins with the bin counts as weights. Higher is better.
         uncertainty: Variance of the targets, which does not depend on the model.
         within_bins: Variance of the probabilities within bins minus twice the covariance of
             probabilities and targets within bins. The term is negative if the covariance is more
@@ -78,8 +78,8 @@ def brier_decomposition(
         target is known, the terms are NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
@@ -140,7 +140,7 @@ def _decompose_brier_score(
 
 
 def _brier_uncertainty(y: Array, known: Flags, axis: int | None = 0) -> Array:
-    """Return the variance of the known targets, if unknown targets are 0."""
+    """Return the variance of the known targets; unknown targets must be 0 in ``y``."""
     n_known = known.sum(axis=axis)
     mean = divide_or_nan(y.sum(axis=axis), n_known)
     return divide_or_nan((y * y).sum(axis=axis), n_known) - mean**2

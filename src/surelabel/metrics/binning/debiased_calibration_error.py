@@ -30,9 +30,9 @@ def squared_calibration_error_debiased(
 
         Σ_b  n_b / N · mean of (p - y)(p' - y') over pairs of labels of two images
 
-    where bin b contains n_b of the N known targets, and p and y are the probability and the target
-    of a label in the bin. The symbols p' and y' are the probability and the target of a label of
-    another image in the same bin.
+    where bin b contains n_b known targets, and p and y are the probability and the target of a
+    label in the bin. The symbols p' and y' are the probability and the target of a label of another
+    image in the same bin. N is the number of known targets in all bins that are not left out.
 
     Args:
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
@@ -47,8 +47,8 @@ def squared_calibration_error_debiased(
         images, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
@@ -59,9 +59,9 @@ def squared_calibration_error_debiased(
     Differs:
         Kumar et al. subtract accuracy_b · (1 - accuracy_b) / (n_b - 1) from the squared gap of each
         bin, where accuracy_b is the fraction of positives in the bin. Both estimates are equal if
-        all probabilities in a bin are equal and each image has one label in the bin. Otherwise,
-        only the estimate from pairs is unbiased. Remove duplicate images, because duplicates reduce
-        the estimated noise.
+        all probabilities in a bin are equal and each image has at most one label in the bin.
+        Otherwise, only the estimate from pairs is unbiased. Remove duplicate images, because
+        duplicates reduce the estimated noise.
 
     Example:
         >>> p, y = [[0.3], [0.3], [0.3], [0.3]], [[1], [0], [0], [0]]
@@ -82,6 +82,8 @@ def squared_calibration_error_debiased_per_class(
     bins: int = 15,
 ) -> Array:
     """Return ``squared_calibration_error_debiased`` for each of the c classes, ``(c,)``.
+
+    If no bin of a class has labels of at least two images, the value of the class is NaN.
 
     Source:
         See ``squared_calibration_error_debiased``, computed here for each column.
@@ -109,12 +111,12 @@ def ece_debiased(
 
         Σ_b  n_b / N · (2 · gap_b - mean of |x_b|),   x_b ~ Normal(gap_b, variance of gap_b)
 
-    where bin b contains n_b of the N known targets and gap_b is the absolute difference between the
-    fraction of positives and the mean probability in the bin. The bias of an absolute gap cannot be
-    removed completely. If a bin is calibrated, 59 % of the bias remains. If the true gap is at
-    least one standard error, the estimated gap is on average too low, by less than 0.1 standard
-    errors. Bins with labels of only one image are left out, because their noise cannot be
-    estimated.
+    where bin b contains n_b known targets and gap_b is the absolute difference between the fraction
+    of positives and the mean probability in the bin. N is the number of known targets in all bins
+    that are not left out. The bias of an absolute gap cannot be removed completely. If a bin is
+    calibrated, 59 % of the bias remains. If the true gap is at least one standard error, the
+    estimated gap is on average too low, by less than 0.1 standard errors. Bins with labels of only
+    one image are left out, because their noise cannot be estimated.
 
     Args:
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
@@ -127,8 +129,8 @@ def ece_debiased(
         two images, the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
@@ -162,7 +164,7 @@ def ece_debiased(
 def _debiased_error_sums_per_image(
     p: Array, y: Array, known: Flags, bins: int
 ) -> tuple[Array, Array]:
-    """Return the sum of p - y and the count of each image and bin, ``(n, bins)`` each."""
+    """Return the sum of p - y and the number of known targets by image and bin, ``(n, bins)``."""
     n_images = len(p)
     cell = np.searchsorted(np.arange(1, bins) / bins, p, side="right")
     cell += np.arange(n_images)[:, None] * bins
@@ -184,7 +186,7 @@ def _debiased_squared_error(errors: Array, counts: Array) -> float:
 
 
 def _expected_noisy_gap_for_debiased_ece(mean: Array, deviation: Array) -> Array:
-    """Return the mean of |x| for a normally distributed x, or ``mean`` if the deviation is 0."""
+    """Return the mean of |x| for x ~ Normal(mean, deviation²), or ``mean`` if deviation is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(deviation > 0, mean / deviation, np.inf)
     density_term = np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2)

@@ -11,7 +11,7 @@ def assign_equal_mass_bins(values: Array, bins: int) -> npt.NDArray[np.intp]:
 
     The bin of a value is computed from the mean rank of all equal values, so the order of the
     values has no effect. If each value is repeated equally often, the bins of the values do not
-    change. If many values are equal, some bins are empty.
+    change. If many values are equal, some bins may be empty.
 
     Args:
         values: Finite values, an array of length n.
@@ -27,7 +27,7 @@ def assign_equal_mass_bins(values: Array, bins: int) -> npt.NDArray[np.intp]:
 
 
 def _equal_mass_bin_edges(values: Array, bins: int) -> Array:
-    """Return the smallest value of each bin except the first, or infinity if no value is left."""
+    """Return the lower edge of each bin except the first, or infinity if no value is left."""
     edge_numbers = np.arange(1, bins)
     if not len(values) or bins == 1:
         return np.full(bins - 1, np.inf)

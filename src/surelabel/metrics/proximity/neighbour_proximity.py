@@ -79,8 +79,8 @@ def neighbour_proximity_cosine_blocks(
             -inf.
 
     Raises:
-        InputError: If a vector is zero or not finite, the widths of ``features`` and ``reference``
-            differ, or ``reference`` is empty.
+        InputError: When the first block is requested, if a vector is zero or not finite, the widths
+            of ``features`` and ``reference`` differ, or ``reference`` is empty.
     """
     queries = normalize_for_neighbour_proximity("features", features)
     references = (

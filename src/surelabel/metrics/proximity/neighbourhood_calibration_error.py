@@ -43,8 +43,9 @@ def neighbourhood_calibration_error(
         target, the value is NaN.
 
     Raises:
-        InputError: If the array shapes do not match, a probability is NaN or outside [0, 1], a
-            known target is outside [0, 1], or a feature vector is zero or not finite.
+        InputError: If the array shapes do not match, a probability is NaN or outside [0, 1], or a
+            known target is outside [0, 1]. If the feature vector of an image with a known target is
+            zero or not finite.
         ConfigError: If ``neighbours`` is not a whole number >= 1.
 
     Source:

@@ -47,7 +47,7 @@ def piece(
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1. The last bin includes 1.
         groups: Number of proximity groups of about equal size, >= 1. Images of equal proximity are
-            in the same group.
+            in the same group. Images without a known target are left out.
 
     Returns:
         Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.

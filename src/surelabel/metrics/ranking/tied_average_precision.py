@@ -34,9 +34,9 @@ def tied_average_precision_of_ranking(scores: Array, is_positive: Flags) -> floa
 def _count_ranks_in_blocks(
     scores: Array, positive: ColumnIndices, positive_scores: Array
 ) -> npt.NDArray[np.int64]:
-    """Return the counts of :func:`_count_scores_of_each_rank`, computed in blocks of scores.
+    """Return the counts of ``_count_scores_of_each_rank``, computed in blocks of scores.
 
-    Each block also contains the positives. The counts of the positives are then subtracted.
+    All positives are added to each block, and their counts are then subtracted.
     """
     if len(scores) <= SCORES_PER_BLOCK:
         return _count_scores_of_each_rank(scores, positive, positive_scores)
@@ -83,9 +83,9 @@ def _count_scores_of_each_rank(
     """Count the scores of each rank, which is the number of positives with a score at most as high.
 
     Sorting all scores would take most of the computing time. Instead, all scores are assigned to
-    buckets by approximate size. If the bucket of a score contains no positive, the
-    rank is the number of positives in lower buckets. Only the scores in buckets with positives are
-    compared with the positives.
+    buckets by their highest bits. If the bucket of a score contains no positive, the rank is the
+    number of positives in lower buckets. Only the scores in buckets with positives are compared
+    with the positives.
 
     Args:
         scores: Scores of all labels, ``(m,)``.

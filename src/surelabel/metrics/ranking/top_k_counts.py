@@ -32,8 +32,8 @@ def count_top_k(
         Selected positives, selected labels and known positives of each class, each ``(c,)``.
 
     Raises:
-        InputError: If the array shapes differ, a score is not finite, or a known target is neither
-            0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a score is not finite, a known
+            target is neither 0 nor 1, or ``known`` is not Boolean.
         ConfigError: If ``k`` is not a whole number >= 1.
     """
     k = validate_metric_whole_number("k", k)

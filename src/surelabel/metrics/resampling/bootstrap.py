@@ -58,11 +58,12 @@ def bootstrap_interval(
         seed: Seed of the resampling.
 
     Returns:
-        Value of the metric and confidence interval. If there are fewer than two images, the ends of
-        the interval are NaN.
+        Value of the metric and confidence interval. If there are fewer than two images, or the
+        metric is NaN for each resample, the ends of the interval are NaN.
 
     Raises:
-        InputError: If the array shapes differ, or the metric raises an InputError.
+        InputError: If the arrays do not have one shape ``(n, c)``, a known target is outside
+            [0, 1], ``known`` is not Boolean, or the metric raises an InputError.
         ConfigError: If ``resamples`` is not a whole number >= 2, or ``level`` is not in (0, 1).
 
     Source:
@@ -122,11 +123,12 @@ def paired_bootstrap_interval(
         seed: Seed of the resampling.
 
     Returns:
-        Difference in the metric and confidence interval. The difference is significant at the
-        confidence level if the interval excludes 0.
+        Difference in the metric and confidence interval, with NaN as in ``bootstrap_interval``. The
+        difference is significant at the confidence level if the interval excludes 0.
 
     Raises:
-        InputError: If the array shapes differ, or the metric raises an InputError.
+        InputError: If the arrays do not have one shape ``(n, c)``, a known target is outside
+            [0, 1], ``known`` is not Boolean, or the metric raises an InputError.
         ConfigError: If ``resamples`` is not a whole number >= 2, or ``level`` is not in (0, 1).
 
     Source:
@@ -224,7 +226,9 @@ def shifted_bootstrap_interval(
     *,
     within: tuple[float, float] = (-math.inf, math.inf),
 ) -> ConfidenceInterval:
-    """Return the percentile interval of the resampled values, shifted to the mean ``value``.
+    """Return the percentile interval of resampled values, shifted so that their mean is ``value``.
+
+    If all resampled values are NaN, the ends of the interval are NaN.
 
     Args:
         value: Value on the original data.

@@ -37,7 +37,8 @@ def noise_floor(
 
     Returns:
         Mean of the metric. If the metric returns one number per class, the mean has the shape
-        ``(c,)``, otherwise it is one number.
+        ``(c,)``, otherwise it is one number. If the metric is NaN for one set of targets, the mean
+        is NaN.
 
     Raises:
         InputError: If a probability is NaN or outside [0, 1], or the metric raises an InputError.

@@ -14,8 +14,9 @@ def bootstrap_p_values(difference: Array, resampled: Array) -> Array:
         resampled: Differences on each of r resamples, NaN if undefined, ``(r, c)``.
 
     Returns:
-        p-values, ``(c,)``. If a difference is 0 on all resamples, the p-value is 1. If a difference
-        is undefined, the p-value is NaN.
+        p-values, ``(c,)``. If all resamples have one value, the p-value is 1 for a difference of 0,
+        and NaN for another difference. If a difference is NaN, or defined on fewer than two
+        resamples, the p-value is NaN.
 
     Source:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993: the normal interval.
@@ -36,10 +37,11 @@ def bootstrap_p_values(difference: Array, resampled: Array) -> Array:
 
 
 def adjusted_p_values(p_values: Array) -> Array:
-    """Return p-values that are adjusted by the method of Benjamini and Hochberg.
+    """Return p-values that are adjusted by the method of Benjamini and Hochberg, ``(c,)``.
 
     Args:
-        p_values: p-values of c labels, NaN if a label is not tested, ``(c,)``.
+        p_values: p-values of c labels, NaN if a label is not tested, ``(c,)``. The adjusted p-value
+            of such a label is NaN.
 
     Example:
         >>> adjusted_p_values(np.array([0.01, np.nan, 0.5])).tolist()

@@ -24,8 +24,8 @@ def squared_error_sums(
         known targets are equal) and number of known targets, each ``(c,)``.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
     """
     p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     errors, target_sums, target_squares = np.zeros((3, p.shape[1]))

@@ -28,9 +28,9 @@ class BaseAndNew:
     def harmonic_mean(self) -> float:
         """Return the harmonic mean 2 · base · new / (base + new).
 
-        Use the harmonic mean for metrics where a high value is best. The result is NaN if ``base``
-        or ``new`` is negative or NaN. The harmonic mean is closer to the smaller value. For errors,
-        the better group has the smaller value.
+        The harmonic mean is NaN if ``base`` or ``new`` is negative or NaN, and 0 if both are 0. Use
+        it for metrics where a high value is best, because it is closer to the smaller value. For
+        errors, the smaller value is that of the better group, so use ``arithmetic_mean``.
         """
         if not (self.base >= 0 and self.new >= 0):
             return float("nan")
@@ -56,7 +56,7 @@ def class_frequency_groups(
         targets: Training targets in [0, 1] of n images and c classes, 1 = positive, 0 = negative,
             NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        head: Smallest number of positives of a head class.
+        head: Smallest number of positives of a head class. Graded targets are summed.
         tail: Number of positives below which a class is a tail class.
 
     Returns:
@@ -64,7 +64,8 @@ def class_frequency_groups(
         group ``medium`` contains the classes that are neither in ``head`` nor in ``tail``.
 
     Raises:
-        InputError: If the array shapes differ, or a known target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, if a known target is outside
+            [0, 1], or if ``known`` is not Boolean.
         ConfigError: If ``tail`` is greater than ``head``.
 
     Source:
@@ -105,7 +106,8 @@ def class_frequency_thirds(
         of positives share a group.
 
     Raises:
-        InputError: If the array shapes differ, or a known target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, if a known target is outside
+            [0, 1], or if ``known`` is not Boolean.
 
     Source:
         None; ours: the classes are sorted by number of positives and split into thirds.

@@ -57,8 +57,8 @@ def pair_ece(
         the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
         ConfigError: If ``bins`` or ``max_pairs`` is not a whole number >= 1, or ``threshold`` is
             outside [0, 1].
 
@@ -116,8 +116,8 @@ def pair_ece_first_without_second(
         the value is NaN.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is outside [0, 1].
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is outside [0, 1], or ``known`` is not Boolean.
         ConfigError: If ``bins`` or ``max_pairs`` is not a whole number >= 1, or ``threshold`` is
             outside [0, 1].
 

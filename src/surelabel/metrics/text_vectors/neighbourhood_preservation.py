@@ -24,7 +24,7 @@ def neighbourhood_preservation(
         tuned: Text vectors of c labels after prompts were learned, ``(c, d)``.
         frozen: Text vectors of the same labels from the frozen text encoder, ``(c, e)``.
         neighbours: Number k of nearest labels, >= 1. If there are fewer other labels, all of them
-            are used. Labels with equal cosines are in the order of the rows.
+            are used. Labels with equal cosines are ranked in the order of the rows.
 
     Returns:
         Fraction of the nearest labels of each label that are preserved, in [0, 1], ``(c,)``.

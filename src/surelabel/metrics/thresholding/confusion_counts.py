@@ -26,8 +26,8 @@ def confusion_counts(
         True positives, positives, true negatives and negatives, each ``(c,)``.
 
     Raises:
-        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
-            target is neither 0 nor 1.
+        InputError: If the arrays do not have one shape ``(n, c)``, a probability is NaN or outside
+            [0, 1], a known target is neither 0 nor 1, or ``known`` is not Boolean.
         ConfigError: If ``threshold`` is outside [0, 1].
     """
     if not 0 <= threshold <= 1:

@@ -43,8 +43,8 @@ def hard_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 1) -> Ten
 
     Differs:
         In the equation of the paper, one highest and one lowest label are changed. If all scores of
-        a row are equal, the row is unchanged. Only the change of the lowest label increases the
-        number of rank inversions; the change of the highest label replaces inversions by ties.
+        a row are equal, and ``top_k`` and ``bottom_k`` are less than c, the row is unchanged. Both
+        changes may alter the order of the images of a label, and create ties and rank inversions.
 
     Example:
         >>> hard_correction(torch.tensor([[0.0, -2.0, 3.0]])).round(decimals=4)

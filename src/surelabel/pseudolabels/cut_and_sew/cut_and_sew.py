@@ -18,7 +18,7 @@ REFERENCE_IMAGES = 5000  # number of images from which images_per_label is not r
 
 @dataclass(frozen=True, kw_only=True)
 class CutAndSew:
-    """Define the settings for training a student on images with pasted overlays.
+    """Settings for training a student on images with pasted overlays.
 
     Args:
         max_overlays: Largest number of overlays on an image (L), >= 0. If 0, no overlays are
@@ -85,7 +85,15 @@ class CutAndSew:
             raise ConfigError(f'variant must be "paper" or "code"; got {self.variant!r}.')
 
     def select_overlay_images(self, scores: Tensor) -> Tensor:
-        """Return the row numbers of overlay images, which have the highest scores ``(n, c)``."""
+        """Return the row numbers of the overlay images, in ascending order, ``(m,)``.
+
+        Args:
+            scores: Finite scores of n images and c labels, ``(n, c)``. The images with the highest
+                scores of each label are selected.
+
+        Raises:
+            InputError: If ``scores`` are not of shape ``(n, c)``, or a score is not finite.
+        """
         share = min(1.0, len(scores) / REFERENCE_IMAGES)
         count = max(1, round(share * self.images_per_label))
         return overlay_candidates_of_top_images(mask_top_images(scores, count=count))

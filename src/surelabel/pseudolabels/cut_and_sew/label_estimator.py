@@ -15,7 +15,7 @@ EPSILON = 1e-8  # avoids a division by zero for elements without a gradient
 
 @dataclass(frozen=True)
 class EstimatorBatch:
-    """Store the rows of a label estimator for one batch of canvases.
+    """Rows of a label estimator for one batch of canvases.
 
     Attributes:
         log_odds: Copy of the rows that accumulates a gradient, ``(m, c)``.
@@ -41,7 +41,8 @@ class LabelEstimator(nn.Module):
     Args:
         log_odds: Initial log-odds, ``(n, c)``, which are copied.
         learning_rate: Learning rate (lr), > 0, approximately the change of an element in one step.
-        weight_decay: Weight decay towards log-odds 0 (probability 0.5), >= 0.
+        weight_decay: Weight decay towards log-odds 0 (probability 0.5), >= 0, and at most
+            1 / ``learning_rate``.
         beta_1: Decay rate of the moving average of the gradient, in [0, 1).
         beta_2: Decay rate of the moving average of the squared gradient, in [0, 1).
         variant: Rule of the update. With "paper", only the rows of the batch are updated. With

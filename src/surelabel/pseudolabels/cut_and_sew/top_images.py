@@ -75,7 +75,7 @@ def mask_top_images_by_prevalence(
         ConfigError: If ``share`` is outside (0, 1].
 
     Source:
-        none; ours. TailorCLIP, arXiv:2606.11626, eq. 10, selects a fixed number k of images, which
+        None; ours. TailorCLIP, arXiv:2606.11626, eq. 10, selects a fixed number k of images, which
         is a large fraction of a small dataset and a small fraction of a large dataset. On VOC2012
         train with CLIP RN50x64, half of the expected positive images were selected by whole-image
         scores. Of the selected images, 96.6 % are positive; for the label with the lowest

@@ -31,7 +31,7 @@ def validate_pseudolabel_image_scores(scores: Tensor) -> Tensor:
     """Return scores ``(n, c)`` in float32 or wider.
 
     Raises:
-        InputError: If the shape is not ``(n, c)``, or a score is not finite.
+        InputError: If the shape is not ``(n, c)``, there is no label, or a score is not finite.
     """
     check_shapes(scores=(scores, "n c"))
     return validate_pseudolabel_scores(scores)
@@ -44,7 +44,7 @@ def split_pseudolabel_views(scores: Tensor) -> tuple[Tensor, Tensor | None]:
 
     Raises:
         InputError: If ``scores`` are neither ``(n, c)`` nor ``(n, t, c)`` with one view or more,
-            or a score is not finite.
+            there is no label, or a score is not finite.
     """
     if scores.ndim == 2:
         return validate_pseudolabel_image_scores(scores), None

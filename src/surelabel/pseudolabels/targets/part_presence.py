@@ -33,7 +33,7 @@ def part_presence_probabilities(names: Tensor, others: Tensor) -> Tensor:
         InputError: If the shapes do not match, there is no label, or a similarity is not finite.
 
     Source:
-        none; ours. A softmax over labels is nearly calibrated for images with one object, according
+        None; ours. A softmax over labels is nearly calibrated for images with one object, according
         to Minderer et al., Revisiting the Calibration of Modern Neural Networks, NeurIPS 2021,
         arXiv:2106.07998.
 

@@ -17,7 +17,7 @@ TextSimilarity = Literal["cosine", "centered", "minmax"]
 
 @dataclass(frozen=True)
 class CovarianceBatch:
-    """Store the tensors of a training step that the covariance regularizers need.
+    """Tensors of a training step that the covariance regularizers need.
 
     Attributes:
         scores: Log-odds of c labels for n images, or scores if the step has no log-odds, float32 or
@@ -129,7 +129,10 @@ def prediction_correlation(
 
 
 def prediction_covariance_to_correlation(covariance: Tensor, epsilon: float) -> Tensor:
-    """Divide the covariance by the standard deviations, with ``epsilon`` added to each variance."""
+    """Return the covariance ``(c, c)``, divided by the standard deviations sqrt(C_ii + epsilon).
+
+    If a variance is 0 and ``epsilon`` is 0, the standard deviation is replaced by 1.
+    """
     variance = covariance.diagonal() + epsilon
     deviation = torch.where(variance > 0, variance, 1.0).sqrt()
     return covariance / (deviation[:, None] * deviation)

@@ -12,7 +12,7 @@ from surelabel.shapes import check_shapes
 
 @dataclass(frozen=True)
 class LabelPairs:
-    """Store scores and weights of all pairs of a positive and a negative label of one image.
+    """Scores and weights of labels, for pairs of a positive and a negative label of one image.
 
     Attributes:
         scores: Log-odds of c labels for n images, or scores if the step has no log-odds, float32 or

@@ -18,7 +18,7 @@ def sum_pair_losses(pairs: LabelPairs) -> Tensor:
     """Return the weighted sum of log(1 + exp(z_s - z_t)) over all label pairs, ``()``.
 
     In the formula, z_t is the score of the positive label and z_s is the score of the negative
-    label. Only the first derivative of the sum is available.
+    label. A label is not paired with itself. Only the first derivative of the sum is available.
     """
     total: Tensor = _PairLossSum.apply(
         pairs.scores, pairs.positive_weights, pairs.negative_weights, pairs.image_weights
@@ -50,8 +50,8 @@ def _pair_loss_sum_and_gradient(
     """Return the weighted sum, ``()`` float64, and its gradient, ``(n, c)``.
 
     The computing time of an image is proportional to its number of labels times its number of
-    positives. If an image has more positives than negatives, positives and negatives are exchanged
-    and the scores change sign.
+    positives. Therefore, if an image has more positives than negatives, positives and negatives are
+    exchanged and the scores change sign.
     """
     swap = ((positive > 0).sum(1) > (negative > 0).sum(1))[:, None]
     scores = torch.where(swap, -scores, scores)
@@ -78,7 +78,8 @@ def _pair_loss_sum_and_gradient(
 def _pair_loss_blocks(is_positive: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield r rows with k positives each and the columns of the positives, ``(r,)`` and ``(r, k)``.
 
-    Each positive is in exactly one block. A block has about ``PAIRS_PER_BLOCK`` pairs.
+    Each positive is in exactly one block. A block has at most ``PAIRS_PER_BLOCK`` pairs, or the
+    pairs of a single positive.
     """
     counts, columns = is_positive.sum(1), is_positive.nonzero()[:, 1]
     first = counts.cumsum(0) - counts

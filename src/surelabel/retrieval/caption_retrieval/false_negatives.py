@@ -9,13 +9,13 @@ from surelabel.retrieval.caption_retrieval.relevant_ranks import RelevantRanks
 
 @dataclass(frozen=True)
 class FalseNegatives:
-    """Numbers of relevant items of other images or captions, and of those ranked below rank R.
+    """Number of relevant items that were annotated for other queries, and number of missed ones.
 
     Attributes:
         relevant_items: Number of pairs of a query and a relevant item that was annotated for
-        another query.
-            missed_items: Number of these pairs whose item is not among the first R items of the
-            query. R is the number of all relevant items of the query, with its own items.
+            another query.
+        missed_items: Number of these pairs whose item is not among the first R items of the query.
+            R is the number of all relevant items of the query, including its own items.
     """
 
     relevant_items: int
@@ -28,7 +28,7 @@ class FalseNegatives:
 
 
 def count_false_negatives(ranks: RelevantRanks) -> FalseNegatives:
-    """Count the relevant items of other images or captions, and those that a model ranks too low.
+    """Count the relevant items that were annotated for other queries, and those ranked too low.
 
     In a dataset with one image per caption, every other pair is negative. Some of the negative
     pairs match; they are the false negatives of the dataset. A relevant item is missed if its rank

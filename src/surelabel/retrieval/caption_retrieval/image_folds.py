@@ -15,6 +15,7 @@ from surelabel.retrieval.caption_retrieval.relevant_items import (
     relevant_images_of_captions,
 )
 from surelabel.retrieval.caption_retrieval.relevant_ranks import compute_relevant_ranks
+from surelabel.shapes import check_shapes
 
 RECALL_CUTOFFS = (1, 5, 10)
 IMAGES_PER_FOLD = 1000
@@ -51,7 +52,8 @@ def consecutive_image_folds(
         images_per_fold: Number of images in a fold, >= 1.
 
     Raises:
-        InputError: If the folds do not have equal sizes.
+        InputError: If ``n_images`` is not a positive multiple of ``images_per_fold``, or if
+            ``images_per_fold`` is below 1.
 
     Example:
         >>> [fold.tolist() for fold in consecutive_image_folds(4, images_per_fold=2)]
@@ -87,14 +89,16 @@ def recall_in_image_folds(
     Returns:
         Mean recall over folds in both directions.
 
+    Raises:
+        InputError: If the shapes differ, if a fold has no caption, if a score is not finite, or if
+            a cutoff is below 1.
+
     Source:
         Karpathy and Fei-Fei, Deep Visual-Semantic Alignments, CVPR 2015: five folds of 1,000 test
         images of COCO.
-
-    Raises:
-        InputError: If the shapes differ, if a fold has no caption, or if a score is not finite.
     """
     image_rows = np.asarray(image_rows, dtype=np.intp)
+    check_shapes(scores=(scores, "n s"), image_rows=(image_rows, "s"))
     recalls = np.array(
         [_recalls_of_image_fold(scores, image_rows, fold, cutoffs) for fold in folds]
     )  # (folds, 2, cutoffs)
@@ -110,7 +114,7 @@ def _recalls_of_image_fold(
     fold: ColumnIndices,
     cutoffs: tuple[int, ...],
 ) -> list[list[float]]:
-    """Return the recall of both directions at each cutoff."""
+    """Return the recall of each direction, images to captions first, at each cutoff."""
     row_in_fold = np.full(len(scores), -1)
     row_in_fold[fold] = np.arange(len(fold))
     captions = np.flatnonzero(row_in_fold[image_rows] >= 0)

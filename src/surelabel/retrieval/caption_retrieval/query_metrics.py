@@ -15,8 +15,8 @@ from surelabel.retrieval.caption_retrieval.relevant_ranks import RelevantRanks
 def first_relevant_rank(ranks: RelevantRanks) -> npt.NDArray[np.int64]:
     """Return the rank of the highest-ranked relevant item of each query, from 1, ``(q,)``.
 
-    The median over queries is the median rank. The code of VSE++ and of PCME++ prints the lower
-    whole number of this median.
+    The median over queries is the median rank. The code of VSE++ and of PCME++ rounds this median
+    down to a whole number.
     """
     if not len(ranks.queries):
         return np.zeros(0, np.int64)
@@ -45,7 +45,7 @@ def query_recall_at_k(ranks: RelevantRanks, *, k: int) -> Array:
 
 
 def query_r_precision(ranks: RelevantRanks) -> Array:
-    """Return the fraction of relevant items among the first R items, in [0, 1], ``(q,)``.
+    """Return the R-precision: the fraction of relevant items among the first R items, ``(q,)``.
 
     R is the number of relevant items of the query.
 

@@ -42,7 +42,7 @@ class RelevantItems:
 def relevant_items_of_lists(
     lists: Sequence[Sequence[int] | npt.NDArray[np.integer]],
 ) -> RelevantItems:
-    """Return relevant items that are listed for each query, with grade 1.
+    """Return relevant items that are listed for each query, with grade 1 and ``is_own`` True.
 
     Args:
         lists: Columns of the relevant items of each query, length q. The order of the columns has
@@ -63,8 +63,8 @@ def relevant_items_of_lists(
     pairs = np.stack([queries, items], axis=1)[items != NOT_RANKED]
     if len(np.unique(pairs, axis=0)) < len(pairs) or (items < NOT_RANKED).any():
         raise InputError(
-            "Relevant items of a query must be distinct columns >= 0, or -1 (not in the "
-            "collection); got a repeated column or a column below -1. Remove the invalid columns."
+            "Relevant items of a query must be distinct columns >= 0, or -1 (not ranked); got a "
+            "repeated column, or a column below -1. Remove the invalid columns."
         )
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
     return RelevantItems(offsets, items, np.ones(len(items)), np.ones(len(items), bool))
@@ -73,7 +73,7 @@ def relevant_items_of_lists(
 def relevant_captions_of_images(
     image_rows: npt.ArrayLike, n_images: int, relevance: Relevance | None = None
 ) -> RelevantItems:
-    """Return the relevant captions of each image: own captions, and captions with a grade above 0.
+    """Return the relevant captions of each image: its own captions, and captions with a grade.
 
     Args:
         image_rows: Row of the image that each caption was written for, ``(s,)``.
@@ -96,7 +96,7 @@ def relevant_captions_of_images(
 def relevant_images_of_captions(
     image_rows: npt.ArrayLike, n_images: int, relevance: Relevance | None = None
 ) -> RelevantItems:
-    """Return the relevant images of each caption: own image, and images with a grade above 0.
+    """Return the relevant images of each caption: its own image, and images with a grade.
 
     Args:
         image_rows: Row of the image that each caption was written for, ``(s,)``.

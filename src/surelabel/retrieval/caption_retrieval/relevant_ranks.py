@@ -50,11 +50,14 @@ class RelevantRanks:
         return np.diff(self.offsets)
 
     def own(self) -> "RelevantRanks":
-        """Return the ranks of the items that were annotated for the query itself."""
+        """Return the ranks of the items that were annotated for the query itself.
+
+        Queries without such an item are left out and counted.
+        """
         return self._entries(self.is_own)
 
     def at_least(self, threshold: float) -> "RelevantRanks":
-        """Return the ranks of the own items and of all items with a sufficient grade.
+        """Return the ranks of the own items, and of all items with a grade of at least a threshold.
 
         Args:
             threshold: Lowest grade of a relevant item, in (0, 1].
@@ -70,7 +73,7 @@ class RelevantRanks:
         return self._entries(self.is_own | (self.grades >= threshold))
 
     def of_queries(self, queries: ColumnIndices) -> "RelevantRanks":
-        """Return the ranks of the given queries; other queries are left out.
+        """Return the ranks of the given queries; other queries are left out and counted.
 
         Args:
             queries: Rows of the queries, a subset of ``self.queries``.

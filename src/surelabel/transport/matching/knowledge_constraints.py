@@ -16,7 +16,7 @@ relative error of the softmax is up to 2 %. The functions of this module do not 
 import torch
 from torch import Tensor
 
-from surelabel.errors import ConfigError
+from surelabel.errors import ConfigError, InputError
 from surelabel.shapes import check_shapes
 from surelabel.transport.matching.transport_problem import check_positive_transport_settings
 
@@ -50,9 +50,9 @@ def knowledge_constrained_cost(
         0.
 
     Raises:
-        InputError: If the axes of ``similarities`` are not ``(n, p, c)``, or those of ``reference``
-            or ``is_new`` do not match.
-        ConfigError: If ``sharpness`` is not above 0.
+        InputError: If the axes of ``similarities`` are not ``(n, p, c)``, if those of ``reference``
+            or ``is_new`` do not match, or if only one of ``reference`` and ``is_new`` is given.
+        ConfigError: If ``sharpness`` is not a finite number above 0.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -68,6 +68,11 @@ def knowledge_constrained_cost(
                  [0.0474, 0.9526]]])
     """
     check_positive_transport_settings(sharpness=sharpness)
+    if (reference is None) != (is_new is None):
+        only = "is_new" if reference is None else "reference"
+        raise InputError(
+            f"reference and is_new must be given together; got only {only}. Give both or neither."
+        )
     if reference is None or is_new is None:
         return 1 - _knowledge_constraint_softmax(similarities, sharpness)
     check_shapes(
@@ -100,7 +105,7 @@ def knowledge_constrained_region_weights(
 
     Raises:
         InputError: If the axes of ``similarities`` are not ``(n, p, c)``.
-        ConfigError: If ``temperature`` is not above 0.
+        ConfigError: If ``temperature`` is not a finite number above 0.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -143,7 +148,7 @@ def knowledge_constrained_log_teacher_plan(
 
     Raises:
         InputError: If the axes of ``similarities`` and ``positive`` do not match.
-        ConfigError: If ``sharpness`` or ``focus`` is not above 0.
+        ConfigError: If ``sharpness`` or ``focus`` is not a finite number above 0.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -193,7 +198,8 @@ def add_knowledge_constraint_to_cost(
 
     Raises:
         InputError: If the shapes of ``cost`` and ``log_teacher`` differ.
-        ConfigError: If ``entropy_weight`` is not above 0, or if ``teacher_weight`` is negative.
+        ConfigError: If ``entropy_weight`` is not a finite number above 0, or if ``teacher_weight``
+            is negative.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through

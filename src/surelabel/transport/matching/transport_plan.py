@@ -16,11 +16,11 @@ BYTES_PER_BLOCK = 2**26  # size of one product on an accelerator: 64 MiB, a few 
 
 @dataclass(frozen=True)
 class TransportPlan:
-    """Store the weight of each region i for each label j as ``left_i · kernel_ij · right_j``.
+    """Weight of each region i for each label j, in the form ``left_i · kernel_ij · right_j``.
 
     The factors are float32 or float64 and have no gradient. If a plan did not converge, ``apply``
-    and ``matrix`` raise ``NotConverged``. To use the plan nevertheless,
-    call ``accept_unconverged``, which returns a copy that is marked as converged.
+    and ``matrix`` raise ``NotConverged``. To use the plan nevertheless, call
+    ``accept_unconverged``, which returns a copy that is marked as converged.
 
     Attributes:
         kernel: Non-negative kernel of n images, p regions and c labels, ``(n, p, c)``.

@@ -15,7 +15,7 @@ SUM_TOLERANCE = 0.01  # allowed error of the sum of weights; bfloat16 rounds by 
 
 @dataclass(frozen=True)
 class TransportProblem:
-    """Store the cost and the marginals in float32 or float64, without gradient.
+    """Cost and marginals of a transport problem in float32 or float64, without gradient.
 
     Attributes:
         cost: Cost of p regions for c labels in n images, ``(n, p, c)``.
@@ -37,7 +37,7 @@ class TransportProblem:
 
         Raises:
             InputError: If the shapes differ, if there is no region or no label, if a cost is not
-                finite, or if weights are negative, not finite or do not sum to 1.
+                finite, or if weights are negative, not finite or do not sum to 1 within 0.01.
         """
         sizes = check_shapes(cost=(cost, "n p c"), rows=(rows, "n p"), columns=(columns, "n c"))
         if not sizes["p"] or not sizes["c"]:
@@ -61,7 +61,7 @@ class TransportProblem:
 
 @dataclass(frozen=True)
 class SinkhornSettings:
-    """Store the regularization and the stopping rule of Sinkhorn's iteration.
+    """Regularization and stopping rule of Sinkhorn's iteration.
 
     Attributes:
         regularization: Weight of the entropy, > 0.
@@ -70,7 +70,7 @@ class SinkhornSettings:
         is_accelerated: Whether Anderson acceleration extrapolates the scaling factors.
 
     Raises:
-        ConfigError: If a setting is not above 0.
+        ConfigError: If a setting is not a finite number above 0.
     """
 
     regularization: float
@@ -106,7 +106,7 @@ def _check_transport_problem(cost_range: Tensor, rows: Tensor, columns: Tensor) 
 
 
 def _are_transport_marginals(weights: Tensor) -> Tensor:
-    """Return whether all weights are at least 0 and sum to 1 in each image."""
+    """Return whether all weights are at least 0 and sum to 1 within 0.01 in each image, ``()``."""
     return (weights >= 0).all() & ((weights.sum(1) - 1).abs() <= SUM_TOLERANCE).all()
 
 

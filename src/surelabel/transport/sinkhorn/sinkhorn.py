@@ -57,8 +57,8 @@ def sinkhorn(
     Raises:
         InputError: If the shapes differ, if a cost is not finite, or if weights are negative or do
             not sum to 1.
-        ConfigError: If ``regularization``, ``tolerance`` or ``max_steps`` is not above 0, or if
-            ``variant`` is unknown.
+        ConfigError: If ``regularization``, ``tolerance`` or ``max_steps`` is not a finite number
+            above 0, or if ``variant`` is unknown.
         NotConverged: If the kernel underflows with ``variant="code"``.
 
     Source:

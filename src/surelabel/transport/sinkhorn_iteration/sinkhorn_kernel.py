@@ -26,7 +26,8 @@ def solve_with_sinkhorn_kernel(
     """Return the transport plan of Sinkhorn's iteration with the kernel K.
 
     Each step computes the scaling factors ``left = u / (K right)`` and ``right = v / (K' left)``.
-    In these formulas, u and v are the weights of regions and labels, and K' is the transpose of K.
+    In these formulas, u and v are the weights of regions and labels, K' is the transpose of K, and
+    K = exp((lowest cost of the image - cost) / regularization).
     If the iteration is accelerated, ``left`` is extrapolated before ``right`` is computed.
     """
     cost, rows, columns = problem.cost, problem.rows, problem.columns
