@@ -82,7 +82,7 @@ def test_pseudo_positives_score_at_least_as_a_positive_of_their_image():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"initial_variance": 0.0}, "initial_variance must be above 0; got 0.0"),
+        ({"initial_variance": 0.0}, "initial_variance must be above 0, and finite; got 0.0"),
         ({"initial_scale": -1.0}, "initial_scale must be above 0"),
         ({"divergence_weight": -0.1}, "divergence_weight must be 0 or more"),
         ({"pseudo_positive_weight": -0.1}, "pseudo_positive_weight must be 0 or more"),

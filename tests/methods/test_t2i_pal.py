@@ -125,8 +125,8 @@ def test_scale_and_bias_are_those_of_platt_scaling(encoder):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"spatial_scale": -1.0}, "spatial_scale must be 0 or more; got -1.0"),
-        ({"spatial_scale": math.nan}, "spatial_scale must be 0 or more; got nan"),
+        ({"spatial_scale": -1.0}, "spatial_scale must be 0 or more, and finite; got -1.0"),
+        ({"spatial_scale": math.nan}, "spatial_scale must be 0 or more, and finite; got nan"),
         ({"ratio": 1.1}, r"ratio must be in \[0, 1\]; got 1.1"),
         ({"prototype_weight": -0.1}, r"prototype_weight must be in \[0, 1\]; got -0.1"),
         ({"reduction": 0}, "reduction must be 1 or more; got 0"),

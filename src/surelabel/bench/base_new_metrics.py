@@ -77,11 +77,14 @@ def cached_base_new_metrics(
         fit: Settings of the fit.
         predictions: Predictions of the fit.
         resamples: Number of resamples.
-        dac: Whether log-odds are multiplied by the factors of ``Dac``.
+        dac: Whether the log-odds of new labels are multiplied by the factors of ``Dac``.
 
     Returns:
         Values of the metrics, and values of each compared metric, ``(1 + resamples,)``. The first
         value of a compared metric is that of the test images themselves.
+
+    Raises:
+        DataError: If a file of the cache is damaged or cannot be written.
     """
     test, groups = base_new_test_and_groups(images, fit)
     readouts = base_new_readouts(predictions, images, fit, dac=dac)

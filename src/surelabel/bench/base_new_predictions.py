@@ -68,7 +68,10 @@ class BaseNewFit:
         return few_shot_images(train, labels, self.shots, self.run.seed)
 
     def steps_per_epoch(self, data: LabelledImages | LabelledTexts) -> int:
-        """Return the number of optimizer steps, including template sentences for a fit on texts."""
+        """Return the number of optimizer steps of an epoch.
+
+        A fit on texts also learns from one sentence for each label and prompt template.
+        """
         n_templates = len(prompt_templates("one")) + len(prompt_templates("ensemble"))
         n_sentences = len(data.names) * n_templates if isinstance(data, LabelledTexts) else 0
         return ceil((len(data) + n_sentences) / self.run.batch_size)

@@ -112,6 +112,8 @@ def bench_resampling_mean_average_precision(
 ) -> Array:
     """Return the mean average precision on each resample, ``(1 + resamples,)``.
 
+    The mean is over the labels with a positive image in the resample, and NaN without such a label.
+
     Args:
         scores: Scores without ties, ``(n, c)``.
         is_positive: True for positive targets, ``(n, c)``.

@@ -24,7 +24,7 @@ class ResultCache:
     The hash does not include the code. After a change of a loss or a metric, use a new folder.
 
     Args:
-        folder: Folder of the cached files, which is created on first use.
+        folder: Folder of the cached files, which is created when the first file is written.
 
     Attributes:
         n_computed: Number of array results that were computed because they were not cached.

@@ -43,10 +43,12 @@ def metrics_by_seed(values: Sequence[Mapping[str, float]]) -> dict[str, list[flo
 def difference_over_seeds(first: Sequence[float], second: Sequence[float]) -> ConfidenceInterval:
     """Return the mean of ``first`` - ``second`` with its 95 % interval over seeds.
 
+    A row that does not depend on the seed has one value, which is compared with each value of the
+    other row.
+
     Args:
-        first: Values of a metric, one for each seed.
-        second: Values of the same metric for the same seeds, or one value if the row does not
-            depend on the seed.
+        first: Values of a metric, one for each seed, or one value.
+        second: Values of the same metric for the same seeds, or one value.
     """
     return paired_t_interval(np.subtract(first, second))
 
@@ -86,8 +88,8 @@ def row_differences(
     """Return the differences ``first`` - ``second`` of all metrics in ``over_images``.
 
     Args:
-        first: Values of each metric of a row, one for each seed.
-        second: Values of each metric of the reference row, for the same seeds or for one seed.
+        first: Values of each metric of a row, one for each seed, or one value.
+        second: Values of each metric of the reference row for the same seeds, or one value.
         over_images: Difference of each compared metric with its interval over test images.
     """
     differences = {}

@@ -152,7 +152,8 @@ class Encoder(Protocol):
         Returns:
             Features with the unit vectors ``pooled``, the input tokens ``layers[-depth - 1]`` of
             the last ``depth`` blocks, and ``self_aware_sum``. This sum is over the outputs of
-            self-aware attention in the blocks from ``first_block`` up to the last ``depth`` blocks.
+            self-aware attention in the blocks from ``first_block`` on, without the last ``depth``
+            blocks.
         """
 
     def last_blocks(self, depth: int) -> LastBlocks:
@@ -179,7 +180,8 @@ class Encoder(Protocol):
         """Return True if the encoder can compute the features ``kind``.
 
         Args:
-            kind: Kind of features, a key of ``ENCODER_METHODS`` or ``ladder``.
+            kind: Kind of features: ``ladder``, or a key of ``ENCODER_METHODS`` except ``images``,
+                which each encoder computes.
         """
 
     def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:

@@ -12,8 +12,9 @@ MAX_BYTES = 64 * 2**20  # limits the memory of features that are not written yet
 class CacheWriteBuffer:
     """New features of one encoder and one kind that are not written to the cache yet.
 
-    Features are written when the last write was ``MAX_SECONDS`` ago, or when the buffer contains
-    ``MAX_BYTES``. Each write creates a file, so few writes are more efficient than many.
+    When features are added, the buffer is written if the last write was ``MAX_SECONDS`` ago, or if
+    the buffer contains ``MAX_BYTES``. Each write creates at least one file, so few writes are more
+    efficient than many.
 
     Args:
         cache: Cache of the features. If None, features are not stored.

@@ -105,7 +105,7 @@ def _exit_after_parent_process(parent: int) -> None:
 
 
 def _discard_messages_of_c_libraries() -> None:
-    """Redirect the file descriptor of standard error, but not ``sys.stderr``."""
+    """Redirect the file descriptor of standard error to the null device, but not ``sys.stderr``."""
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
     with open(os.devnull, "wb") as null:
         os.dup2(null.fileno(), 2)

@@ -46,7 +46,7 @@ def decode_in_workers(
     replaces it, and decodes the image again. If the second process is killed too, the last message
     of the task is the result of ``message_of_killed``. A worker process that sends no message for
     120 seconds, for example because a network file system does not respond, is killed and replaced
-    in the same way.
+    in the same way. If ``decode`` raises an exception, the main process raises this exception.
 
     Args:
         decode: Function that decodes the image of a task and returns one or more messages. Each

@@ -38,8 +38,11 @@ def encoding_batch_size(encoder: Encoder) -> int:
     time, so that features do not differ in their last digits between runs.
 
     On a CUDA device, the number is the largest power of two, at most 256, for which the images fit
-    into 80 % of the free memory. The memory of an image is measured once in a process. On other
-    devices, every encoder has batches of 64 images.
+    into 80 % of the free memory. The memory of an image is measured once in a process. If 8 images
+    do not fit, the number is 1. On other devices, every encoder has batches of 64 images.
+
+    Raises:
+        ConfigError: If the encoder cannot encode images.
     """
     flops_per_patch = 2 * encoder.n_image_parameters  # raises an error if there are no images
     if encoder.device.type == "cuda":

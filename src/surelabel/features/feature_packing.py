@@ -26,8 +26,8 @@ def pack_features(kind: str, features: Features) -> Float16Array:
 
     Returns:
         Array of shape ``(n, 1 + p, d)`` with the pooled vector and the p patch vectors of each
-        image. If the kind has tensors of several shapes, all values of an image are in one row,
-        ``(n, number of values)``.
+        image; p is 0 for features without patches. If the kind has tensors of several shapes, all
+        values of an image are in one row after the patch grid, ``(n, number of values)``.
 
     Raises:
         DataError: If a value exceeds the range of fp16.

@@ -27,6 +27,8 @@ class GpuMemoryUse:
 def batch_size_of_free_memory(free_bytes: float, use: GpuMemoryUse, *, max_images: int) -> int:
     """Return the largest power of two whose batch needs at most 80 % of the free memory.
 
+    The result is at least 1, even if one image needs more memory.
+
     Args:
         free_bytes: Free memory in bytes.
         use: Memory of a batch.
@@ -84,6 +86,6 @@ def measure_gpu_memory(compute: Callable[[int], object], device: torch.device) -
 
 
 def free_gpu_memory(device: torch.device) -> int:
-    """Return the free memory of a GPU in bytes, including memory that PyTorch does not use."""
+    """Return the free memory of a GPU in bytes, including unused memory reserved by PyTorch."""
     free, _ = torch.cuda.mem_get_info(device)
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

@@ -93,6 +93,7 @@ def encode_image_files(
     Raises:
         InputError: If ``paths`` is empty.
         DataError: If no image can be read, or if ``strict`` is True and an image cannot be read.
+        ConfigError: If the kind does not exist, or if the encoder does not support the kind.
     """
     if not paths:
         raise InputError("paths must contain at least one image file; got none. Give image files.")
@@ -142,7 +143,7 @@ class _ImageLoader:
         self._min_side = encoder.input_side  # raises an error if the encoder takes no images
 
     def batches(self, batch_size: int, workers: int) -> Generator[list[_LoadedImage]]:
-        """Yield the loaded images in the order of the paths."""
+        """Yield batches of loaded images, in the order of the paths."""
         images = decode_in_workers(
             self.load,
             range(len(self._paths)),
@@ -226,7 +227,11 @@ class _ImageFeatureCollector:
         self._new_features.write()
 
     def result(self) -> EncodedImages:
-        """Return the features of all images in the order of the paths."""
+        """Return the features of all readable images, in the order of the paths.
+
+        Raises:
+            NoReadableImage: If no image can be read.
+        """
         paths = self._paths
         skipped = tuple(
             SkippedImage(paths[row], self._reasons[row]) for row in sorted(self._reasons)

@@ -19,7 +19,7 @@ from surelabel.records import SkippedImage
 
 
 def name_of_image_in_memory(row: int) -> str:
-    """Return the name of an image in memory, in place of a path."""
+    """Return the name of an image in memory, such as ``image 3``, in place of a path."""
     return f"image {row}"
 
 
@@ -46,6 +46,7 @@ def encode_images_in_memory(
         DataError: If no image can be decoded, or if ``strict`` is True and an image cannot be
             decoded. The message contains the row number and the reason for each image that cannot
             be decoded.
+        ConfigError: If the kind does not exist, or if the encoder does not support the kind.
     """
     if not images:
         raise InputError(

@@ -80,7 +80,9 @@ class MappedFeatureWriter:
         self._n_written = 0
 
     def append(self, features: Features) -> None:
-        """Write the features of a block of images, with the kinds and shapes of the first block.
+        """Write the features of a block of images.
+
+        All blocks must have the parts and shapes of the first block.
 
         Raises:
             DataError: If the disk is full.

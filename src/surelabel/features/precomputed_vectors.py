@@ -24,8 +24,8 @@ def normalize_precomputed_vectors(
         normalization: Normalization of the vectors. By default, vectors are scaled to unit length.
 
     Raises:
-        InputError: If the width of the vectors differs from ``width``, or if there are no rows.
-            If the vectors are scaled to unit length, and all values of a row are 0.
+        InputError: If there are no rows, if the width of the vectors differs from ``width``, or if
+            the vectors are scaled to unit length and all values of a row are 0.
     """
     if not len(vectors):
         raise InputError("features must have at least one row; got none.")

@@ -78,7 +78,7 @@ def encode_sentence_features(
 def encode_sentence_block_features(
     encoder: Encoder, sentences: Sequence[str], *, depth: int
 ) -> SentenceFeatures:
-    """Return the input tokens of the last ``depth`` blocks of the text tower for sentences.
+    """Return sentence vectors, and the input tokens of the last ``depth`` text blocks.
 
     Args:
         encoder: Encoder with a causal text tower.

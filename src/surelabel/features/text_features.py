@@ -19,7 +19,10 @@ _log = logging.getLogger(__name__)
 
 
 def add_text_feature_cache(encoder: Encoder, cache: FeatureCache) -> Encoder:
-    """Return an encoder that stores label vectors in the cache and reads cached label vectors."""
+    """Return an encoder that stores label vectors in the cache and reads cached label vectors.
+
+    Encoders of precomputed features and encoders that already have a cache are returned unchanged.
+    """
     if isinstance(encoder, _TextFeatureCachingEncoder | PrecomputedFeatures):
         return encoder  # precomputed features have no label vectors
     return cast(Encoder, _TextFeatureCachingEncoder(encoder, cache))

@@ -65,7 +65,10 @@ class ClipAdapter(Method):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scale a and bias b by Platt scaling; see ``initial_scale_and_bias``."""
+        """Initialize scale a and bias b by Platt scaling of zero-shot scores without the adapter.
+
+        See ``initial_scale_and_bias``.
+        """
         slope, bias = initial_scale_and_bias(self.zero_shot(features), targets, known, link)
         self.log_slope.copy_(slope.log())
         self.bias.copy_(bias)

@@ -29,8 +29,8 @@ class CoCoOp(Method):
     scale and b a learned bias, which all labels share.
 
     The text tower encodes every label for every image, so a batch of n images and c labels needs
-    n · c sentences. The memory does not grow with n · c, because the sentences are encoded in
-    chunks.
+    n · c sentences. The sentences are encoded in chunks, so that the memory for the activations of
+    the tower does not grow with n · c.
 
     Args:
         encoder: Encoder of images and texts.
@@ -134,5 +134,8 @@ class CoCoOp(Method):
         """Return unit vectors of words, ``(k, d)``, with the unshifted context.
 
         The unshifted context does not depend on an image.
+
+        Raises:
+            ConfigError: If the context and a word are longer than the text tower allows.
         """
         return self.context.encode_words(words)

@@ -120,6 +120,7 @@ class CoOp(Method):
         """Return unit vectors of words, ``(k, d)``, with the learned context.
 
         Raises:
-            ConfigError: If the context is class-specific.
+            ConfigError: If the context is class-specific, or the context and a word are longer than
+                the text tower allows.
         """
         return self.context.encode_words(words)

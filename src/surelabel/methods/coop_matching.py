@@ -43,7 +43,8 @@ class CoOpMatching(CoOp):
             after the fit, unless the context is class-specific.
         initial_context: Words whose token embeddings initialize the context.
         context_length: Number of context vectors that are initialized at random, >= 1. If None, the
-            context is initialized by ``initial_context``.
+            context is initialized by ``initial_context``, or has 16 vectors if ``initial_context``
+            is empty.
         class_specific: Whether each label has its own context. Other labels then need another fit.
         transport: Entry of ``TRANSPORTS`` that matches regions to labels.
         regularization: Entropic regularization of the transport plan (lambda1 in the paper), > 0.
@@ -126,15 +127,15 @@ class CoOpMatching(CoOp):
         return self.region_shares.matching.needs_all_labels
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:
-        """Compute the transport plan for the labels of the fit.
+        """Set the labels of the fit, for which the transport plan is computed.
 
         Args:
             encoder: Encoder of this method.
             names: Labels of the fit.
 
         Raises:
-            ConfigError: If the context is class-specific, and the labels are not those of the
-                method.
+            ConfigError: If the context is class-specific, and the labels of the fit are not those
+                of the method.
         """
         self.region_shares.use_fit_labels(names, self.context)
 
@@ -172,7 +173,7 @@ class CoOpMatching(CoOp):
 
     @torch.no_grad()
     def heat_maps(self, features: Features) -> Tensor:
-        """Return the score of each patch, ``(n, c, down, across)``."""
+        """Return the score of each label at each patch, ``(n, c, down, across)``."""
         assert features.patches is not None
         scores = self.level(self.text_scorer(features.patches, self.context()))
         return region_score_maps(scores, features.grid)

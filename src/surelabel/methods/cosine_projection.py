@@ -37,7 +37,8 @@ class CosineProjection(Method):
         templates: Prompt templates of the labels; see ``TextScorer``.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError: If a setting is out of range, or the encoder cannot encode the labels as
+            vectors of width ``text_width``.
 
     Source:
         Zhai et al., Sigmoid Loss for Language Image Pre-Training, ICCV 2023, arXiv:2303.15343, and
@@ -45,8 +46,8 @@ class CosineProjection(Method):
         ICML 2021, arXiv:2103.00020.
 
     Differs:
-        The towers of the encoder are frozen, and only the projections are trained. If all vectors
-        have one width, training starts from the zero-shot similarities. The sigmoid loss is the
+        The towers of the encoder are frozen, and only P, Q, a and b are trained. If all widths are
+        equal, training starts from the cosines of the encoder. The sigmoid loss is the
         mean over all pairs of a batch; the paper divides by the number of images.
     """
 
@@ -71,7 +72,7 @@ class CosineProjection(Method):
     ):
         super().__init__()
         if not 0 < initial_scale < math.inf:
-            raise ConfigError(f"initial_scale must be above 0; got {initial_scale}.")
+            raise ConfigError(f"initial_scale must be above 0, and finite; got {initial_scale}.")
         if not math.isfinite(initial_bias):
             raise ConfigError(f"initial_bias must be finite; got {initial_bias}.")
         texts = encode_label_sentences(encoder, names, templates, text_width)
@@ -92,5 +93,5 @@ class CosineProjection(Method):
         return scores
 
     def training_pair_scores(self, images: Features, texts: Features) -> Tensor:
-        """Return the scores of :meth:`pair_scores`, which have no sampling noise, ``(n, s)``."""
+        """Return the scores of :meth:`pair_scores`, ``(n, s)``; no score is sampled."""
         return self.pair_scores(images, texts)

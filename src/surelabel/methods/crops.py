@@ -20,10 +20,10 @@ class Crops(Method):
 
         score = fusion(s(whole), s(crop 1), s(crop 2), …)        s: score of ``zero_shot``
 
-    Crops are encoded in rounds. If ``patience`` is above 0, an image gets no further crops after
-    ``patience`` rounds in which no score changed by more than ``tolerance``. With early stopping,
-    the score of a label depends slightly on the other labels, because all labels determine the
-    number of crops.
+    Crops are encoded in rounds. If ``patience`` is above 0, scores with and without the last
+    ``patience`` rounds are compared after each round. An image gets no further crops if the sigmoid
+    of no score differs by more than ``tolerance``. With early stopping, the score of a label
+    depends slightly on the other labels, because all labels determine the number of crops.
 
     Args:
         encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
@@ -32,10 +32,10 @@ class Crops(Method):
         max_crops: Largest number of crops per image (M in the paper), >= 0. If 0, only the whole
             image is scored.
         crops_per_round: Number of crops per round, >= 1.
-        patience: Number of rounds without a change after which an image gets no further crops,
-            >= 0. If 0, all images get the same number of crops.
-        tolerance: Largest change of the sigmoid of a score that is regarded as no change, in
-            [0, 1].
+        patience: Number of last rounds without which the scores are compared, >= 0. If 0, all
+            images get the same number of crops.
+        tolerance: Largest difference of the sigmoids of two scores at which an image gets no
+            further crops, in [0, 1].
         area: Smallest and largest fraction of the image area that a crop covers (rho in the paper),
             in (0, 1].
         seed: Seed of the random crops.
@@ -45,7 +45,8 @@ class Crops(Method):
             None, the default of the fusion is used.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError, InputError: If a setting is out of range.
+        UnknownName: If ``fusion`` is not an entry of ``FUSIONS``.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.2, eq. 5 to 7.
@@ -112,7 +113,8 @@ class Crops(Method):
     def next_views(self, features: Features) -> ViewLayout | list[ViewLayout | None] | None:
         """Return the next round of crops, or None if no image needs further crops.
 
-        If only some images need further crops, the layout of the other images is None.
+        If only some images need further crops, the result is a list with one layout per image, in
+        which the layout of the other images is None.
         """
         n_crops = 0 if features.views is None else features.views.shape[1]
         if n_crops >= self.max_crops:
@@ -140,7 +142,7 @@ class Crops(Method):
 
     @torch.no_grad()
     def _scores_have_changed(self, features: Features) -> list[bool]:
-        """Return for each image whether the last rounds changed a score."""
+        """Return for each image whether the last ``patience`` rounds changed a score."""
         assert features.views is not None
         earlier_views = features.views[:, : -self.patience * self.crops_per_round]
         scores = self.view_fusion(features)

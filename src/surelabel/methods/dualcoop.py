@@ -45,7 +45,7 @@ class DualCoOp(Method):
         initial_context: Words whose token embeddings initialize the positive context.
         initial_negative_context: Words whose token embeddings initialize the negative context.
         context_length: Number of vectors of each context that are initialized at random, >= 1. If
-            None, the contexts are initialized by words.
+            None, the contexts are initialized by words; a context without words has 16 vectors.
         class_specific: Whether each label has its own contexts. Other labels then need another fit.
         spatial_scale: Inverse temperature, >= 0, of the softmax over regions.
 
@@ -94,7 +94,7 @@ class DualCoOp(Method):
     ):
         super().__init__()
         if not 0 <= spatial_scale < math.inf:
-            raise ConfigError(f"spatial_scale must be 0 or more; got {spatial_scale}.")
+            raise ConfigError(f"spatial_scale must be 0 or more, and finite; got {spatial_scale}.")
         self.text_scorer = TextScorer(encoder, names)
         self.positive, self.negative = (
             LearnedContext(
@@ -144,7 +144,7 @@ class DualCoOp(Method):
 
     @torch.no_grad()
     def heat_maps(self, features: Features) -> Tensor:
-        """Return the score of each patch, ``(n, c, down, across)``."""
+        """Return the score of each label at each patch, ``(n, c, down, across)``."""
         assert features.patches is not None
         present = self.text_scorer(features.patches, self.positive())
         absent = self.text_scorer(features.patches, self.negative())
@@ -162,6 +162,7 @@ class DualCoOp(Method):
         """Return unit vectors of words, ``(k, d)``, with the positive context.
 
         Raises:
-            ConfigError: If the contexts are class-specific.
+            ConfigError: If the contexts are class-specific, or the context and a word are longer
+                than the text tower allows.
         """
         return self.positive.encode_words(words)

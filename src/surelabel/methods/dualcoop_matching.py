@@ -30,7 +30,7 @@ class DualCoOpMatching(DualCoOp):
         initial_context: Words whose token embeddings initialize the positive context.
         initial_negative_context: Words whose token embeddings initialize the negative context.
         context_length: Number of vectors of each context that are initialized at random, >= 1. If
-            None, the contexts are initialized by words.
+            None, the contexts are initialized by words; a context without words has 16 vectors.
         class_specific: Whether each label has its own contexts. Other labels then need another fit.
         transport: Entry of ``TRANSPORTS`` that matches regions to labels.
         regularization: Entropic regularization of the transport plan (lambda1 in the paper), > 0.
@@ -107,15 +107,15 @@ class DualCoOpMatching(DualCoOp):
         return self.region_shares.matching.needs_all_labels
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:
-        """Compute the transport plan for the labels of the fit.
+        """Set the labels of the fit, for which the transport plan is computed.
 
         Args:
             encoder: Encoder of this method.
             names: Labels of the fit.
 
         Raises:
-            ConfigError: If the contexts are class-specific, and the labels are not those of the
-                method.
+            ConfigError: If the contexts are class-specific, and the labels of the fit are not those
+                of the method.
         """
         self.region_shares.use_fit_labels(names, self.positive)
 
@@ -137,6 +137,6 @@ class DualCoOpMatching(DualCoOp):
         return scores[None]
 
     def _region_weights(self, regions: Tensor, positive: Tensor) -> Tensor:
-        """Return the fraction of each region in the plan of each label, ``(n, 1 + p, c)``."""
+        """Return the fraction of each region in the column of each label, ``(n, 1 + p, c)``."""
         shares: Tensor = self.region_shares(regions, positive)
         return shares

@@ -36,19 +36,20 @@ class ExtraTrees(Method):
 
     f_tc(x) is the mean target of label c in the leaf of tree t that the vector x reaches. q_c is
     the smoothed prevalence (n_c + 1/2) / (m_c + 1) of n_c positives among m_c known targets. T is
-    the number of trees.
+    the number of trees of the forest.
 
-    If all targets of the images are known, one forest is fitted for all labels, and each split
-    minimizes the sum of the squared errors of all labels. Otherwise, each label has a forest, which
-    is fitted on the images with a known target. The trees need at most 50 MB; for many images,
-    there are therefore fewer trees with larger leaves.
+    Images without a known target are ignored. If all targets of the other images are known, one
+    forest is fitted for all labels, and each split minimizes the sum of the squared errors of all
+    labels. Otherwise, each label has a forest, which is fitted on the images with a known target. A
+    forest whose images have equal targets is one tree without splits. The trees need at most 50 MB;
+    for many images, there are therefore fewer trees with larger leaves.
 
     Args:
         encoder: Encoder of the images, such as ``features:WIDTH``.
         names: Labels. Each label needs annotated images.
         n_trees: Number of trees (T) of a forest, >= 1.
-        min_leaf_images: Smallest number of training images of a leaf, >= 1, at most a tenth of the
-            training images.
+        min_leaf_images: Smallest number of training images of a leaf, >= 1. A value above a tenth
+            of the training images is reduced to a tenth.
         feature_share: Fraction of the features that each split compares, in (0, 1].
 
     Raises:
@@ -124,7 +125,7 @@ class ExtraTrees(Method):
         return n_trees / TIMED_TREES * sample.n_forests * (time.perf_counter() - start)
 
     def _limited_settings(self, sample: "_ForestSample") -> tuple[int, int]:
-        """Return the number of trees of a forest and the smallest leaf."""
+        """Return the number of trees of a forest, and the smallest number of images of a leaf."""
         n_values = sample.y.shape[1] if sample.is_complete else 1
         min_leaf_images = min_leaf_images_of_fit(self.min_leaf_images, len(sample.x))
         return limit_trees(sample.n_forest_images, n_values, self.n_trees, min_leaf_images)
@@ -139,8 +140,8 @@ class ExtraTrees(Method):
     ) -> list[tuple[TreeNodes, Array]]:
         """Return the nodes and the leaf values of each tree of a forest.
 
-        If all targets are equal, the forest is one tree without splits. If there are no targets,
-        the value of this tree is 1/2.
+        If all images have equal targets, the forest is one tree without splits. If there are no
+        images, the value of this tree is 1/2.
         """
         if not len(y) or (y == y[0]).all():
             return [(single_leaf_tree(), y[:1] if len(y) else np.full((1, y.shape[1]), 0.5))]
@@ -157,7 +158,11 @@ class ExtraTrees(Method):
         return [_nodes_and_leaf_values(estimator.tree_) for estimator in forest.estimators_]
 
     def forward(self, features: Features) -> Tensor:
-        """Return the log-odds ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
+        """Return the log-odds ``(n, c)`` of ``features.pooled`` ``(n, d)``.
+
+        Raises:
+            NotFitted: If ``fit_targets`` was not called before.
+        """
         prevalence = self.prevalence.double().cpu().numpy()
         p = (self.trees(features.pooled) + prevalence) / (self.trees.n_trees + 1)
         log_odds = torch.from_numpy(np.log(p) - np.log1p(-p))

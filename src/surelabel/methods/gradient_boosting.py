@@ -36,8 +36,8 @@ class GradientBoosting(Method):
     all previous trees. The scores are clipped to [-40, 40].
 
     Each label has a model, which is fitted on the images with a known target. The number of trees
-    is reduced if the trees would need more than 50 MB. A graded target t is replaced by a positive
-    target with weight t and a negative target with weight 1 - t.
+    is reduced, to one or more, if the trees would need more than 50 MB. A graded target t is
+    replaced by a positive target with weight t and a negative target with weight 1 - t.
 
     Args:
         encoder: Encoder of the images, such as ``features:WIDTH``.
@@ -45,8 +45,8 @@ class GradientBoosting(Method):
         n_trees: Number of trees (T) of a label, >= 1.
         learning_rate: Factor of the values of each tree, in (0, 1].
         max_leaves: Largest number of leaves of a tree, >= 2.
-        min_leaf_images: Smallest number of training images of a leaf, >= 1, at most a tenth of the
-            training images.
+        min_leaf_images: Smallest number of training images of a leaf, >= 1. A value above a tenth
+            of the images with a known target of the label is reduced to a tenth.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -112,7 +112,10 @@ class GradientBoosting(Method):
     def expected_fit_seconds(
         self, features: Features, targets: Tensor, known: Tensor, seed: int
     ) -> float:
-        """Return the expected fit time in seconds, extrapolated from the most balanced label."""
+        """Return the expected fit time in seconds, extrapolated from the fit of one label.
+
+        This label has the most images with its rarer target, positive or negative.
+        """
         n_positives = (targets * known).sum(dim=0)
         label = int(torch.minimum(n_positives, known.sum(dim=0) - n_positives).argmax())
         n_trees = limit_boosted_trees(known.shape[1], self.max_leaves, self.n_trees)
@@ -123,7 +126,11 @@ class GradientBoosting(Method):
         return targets.shape[1] * (time.perf_counter() - start)
 
     def forward(self, features: Features) -> Tensor:
-        """Return the log-odds ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
+        """Return the log-odds ``(n, c)`` of ``features.pooled`` ``(n, d)``, in [-40, 40].
+
+        Raises:
+            NotFitted: If ``fit_targets`` was not called before.
+        """
         sums = torch.from_numpy(self.trees(features.pooled)) + self.baseline.cpu()
         log_odds = sums.clamp(-LOGIT_LIMIT, LOGIT_LIMIT)
         return log_odds.to(features.pooled.device, torch.float32)
@@ -172,6 +179,8 @@ def _weighted_images(
     y: Array,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], Array | None]:
     """Return row, class and weight of each training example; a graded target has two examples.
+
+    If all weights are 1, None is returned in place of the weights.
 
     Args:
         y: Targets in [0, 1], ``(n,)``.

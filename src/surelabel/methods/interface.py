@@ -73,8 +73,8 @@ class Method(nn.Module, ABC):
         recipe: Default training settings.
         image_size: Height and width in pixels at which the whole image is encoded. If None, the
             default size of the encoder is used.
-        max_views: Largest number of views of an image that ``next_views`` returns in all calls. If
-            the method uses no views, the number is 0.
+        max_views: Largest number of views of an image in all layouts of ``next_views`` together.
+            If the method uses no views, the number is 0.
     """
 
     learns_from: ClassVar[LearnsFrom]
@@ -99,9 +99,10 @@ class Method(nn.Module, ABC):
 
     @classmethod
     def settings_in_run(cls, *, uses_training_loop: bool) -> dict[str, Any]:
-        """Return the settings that a run states explicitly, even if they are the defaults.
+        """Return the values of the settings that a run always states, also if they are defaults.
 
-        A saved recognizer therefore does not depend on the defaults of a version.
+        A saved recognizer therefore does not depend on the defaults of a version. Settings that the
+        user sets replace these values.
 
         Args:
             uses_training_loop: Whether the run contains a setting of the training loop, a
@@ -135,8 +136,9 @@ class LearnsFromTargets(Protocol):
 class SelectsPenalties(Protocol):
     """Describe a method with linear heads, whose L2 penalties can be chosen by cross-validation.
 
-    Each label has one head. ``Recognizer.fit`` uses the members instead of the training loop if
-    ``penalty_folds`` is above 0, the loss is elementwise, and there is no regularizer.
+    Each label has one head. If ``penalty_folds`` is above 0, ``Recognizer.fit`` uses the members
+    instead of the training loop. The loss must then be elementwise, and a regularizer raises an
+    error.
 
     Attributes:
         penalty_folds: Number of cross-validation folds by which the penalties are chosen. If 0, the
@@ -505,7 +507,12 @@ def _check_method_members(name: str, method: type[Method], members: Sequence[str
 
 
 def score_patches_with_any_method(method: Method, features: Features) -> Tensor:
-    """Return the scores of patches, ``(n, p, c)``; each patch is scored like an image."""
+    """Return the scores of patches, ``(n, p, c)``; each patch is scored like an image.
+
+    Args:
+        method: Fitted method that needs only ``pooled``.
+        features: Features of n images with ``patches``, ``(n, p, d)``.
+    """
     assert features.patches is not None
     n, p, _ = features.patches.shape
     return method(Features(pooled=features.patches.flatten(0, 1))).view(n, p, -1)

@@ -13,7 +13,7 @@ from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.records import Features
 
-INPUT_SCALE = 128.0  # approximate sum of absolute values of a scaled input vector
+INPUT_SCALE = 128.0  # largest sum of absolute values of a scaled unit vector
 PENALTY_FOLDS = 5
 ROWS_PER_BLOCK = 4096  # rows that are converted to double precision at once
 
@@ -37,10 +37,13 @@ class Linear(Method):
         names: Labels. Each label needs annotated images.
         centred: Whether the mean of the training vectors is subtracted from image vectors. If
             False, m is 0.
-        penalty_folds: Number of folds by which the penalty of each label is chosen, >= 0. If 0, the
+        penalty_folds: Number of folds by which the penalty of each label is chosen, >= 2. If 0, the
             training loop is used. The default is 5. If the run has a regularizer, a loss of
             ``SET_LOSSES``, or a training setting such as ``epochs`` or ``weight_decay``, the
             default is 0. If a value above 0 is set, training settings have no effect.
+
+    Raises:
+        ConfigError: If ``penalty_folds`` is negative or 1.
 
     Source:
         Alain and Bengio, Understanding intermediate layers using linear classifier probes, 2016,
@@ -91,7 +94,11 @@ class Linear(Method):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Set the mean of the vectors, and each bias to the log-odds of the label's prevalence."""
+        """Set the mean of the vectors, and each bias to the score of the label's prevalence.
+
+        The prevalence is smoothed by half a positive and half a negative target. ``link`` converts
+        its log-odds to a score. If ``centred`` is False, the mean is not set.
+        """
         if self.mean is not None:
             blocks = features.pooled.split(ROWS_PER_BLOCK)
             self.mean.copy_(

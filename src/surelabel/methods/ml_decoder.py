@@ -20,7 +20,7 @@ PAIRS_PER_BATCH = 16_384  # pairs of an image and a label that are decoded at on
 
 
 class MLDecoder(Method):
-    """Attend with one query per label to the whole image and its tiles, and score the result.
+    """Attend with one query per label to the whole image and its tiles, and score the output.
 
         h_c   = norm(0.1 · q_c + sum_heads sum_v softmax_v(a · <q_c, K (x_v + p_v)>) V x_v)
         score = <w_c, norm(h_c + W2 relu(W1 h_c))> + b_c            v: whole image and tiles
@@ -122,7 +122,10 @@ class MLDecoder(Method):
         return self._scores(image_and_view_vectors(features))
 
     def view_scores(self, features: Features) -> Tensor:
-        """Return the scores of the whole image and of each tile alone, ``(n, 1 + t, c)``."""
+        """Return the scores of the whole image, then of each tile, ``(n, 1 + t, c)``.
+
+        Each tile is scored like a whole image without tiles.
+        """
         instances = image_and_view_vectors(features)
         scores = self._scores(instances.flatten(0, 1)[:, None])
         return scores.view(*instances.shape[:2], -1)

@@ -18,7 +18,7 @@ WHOLE_IMAGE = RegionLayout([(0, 0, 1, 1)])
 
 
 class MultipleInstancePatches(MultipleInstanceMethod):
-    """Learn class embeddings from image labels, without annotations of the cells that show them.
+    """Score the whole image and its patch cells by class embeddings, learned from image labels.
 
         x     = unit(p + W m)
         score = slope_c · T log sum_v exp(z_c(v) / T) + bias_c      v: whole image and cells
@@ -38,14 +38,15 @@ class MultipleInstancePatches(MultipleInstanceMethod):
         templates: Prompt templates; see ``TextScorer``.
         image_size: Height and width in pixels at which the patches are encoded, a multiple of the
             patch size of the encoder. If None, twice the default size is used, or the default size
-            if the encoder supports no other size.
+            if the encoder does not support twice this size.
         pooling_temperature: Temperature T of the pooling, in nats, > 0.
         prior_strength: Weight of the squared learned parameters in the sum of the losses of all
             targets, >= 0; see ``InstanceScorer``. The squared elements of W have a third of this
             weight.
 
     Raises:
-        ConfigError: If a setting is out of range, or the encoder does not support ``image_size``.
+        ConfigError: If a setting is out of range, or the encoder does not support ``image_size``,
+            or has no patches of several layers.
 
     Source:
         Multiple-instance learning with log-sum-exp pooling: Pinheiro and Collobert, CVPR 2015,
@@ -104,11 +105,17 @@ class MultipleInstancePatches(MultipleInstanceMethod):
         )
 
     def next_views(self, features: Features) -> RegionLayout | None:
-        """Return the whole image, which is encoded at the default size of the encoder."""
+        """Return the whole image as a view, which is encoded at the default size of the encoder.
+
+        If the view is already encoded, or patches are encoded at the default size, the result is
+        None.
+        """
         return WHOLE_IMAGE if features.views is None and self.max_views else None
 
     def instances(self, features: Features) -> Tensor:
-        """Return the vectors of the whole image and of all cells, ``(n, 1 + t + p, d)``.
+        """Return the vectors of the whole image, of its views and of all cells.
+
+        The shape is ``(n, 1 + t + p, d)``. The only view is the whole image at the default size.
 
         Raises:
             InputError: If the features contain no patches of several layers.
@@ -144,7 +151,7 @@ class MultipleInstancePatches(MultipleInstanceMethod):
 
 
 def _multiple_instance_image_size(encoder: Encoder) -> int:
-    """Return twice the default size of the encoder, or the default size if it is the only one."""
+    """Return twice the default size of the encoder, or the default size if twice is unsupported."""
     size = encoder.input_side
     try:
         return encoder.with_image_size(2 * size).input_side

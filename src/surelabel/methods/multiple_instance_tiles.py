@@ -14,7 +14,7 @@ from surelabel.views import TileGrids, TileLayout, image_and_view_vectors
 
 
 class MultipleInstanceTiles(MultipleInstanceMethod):
-    """Learn class embeddings from image labels, without annotations of the tiles that show them.
+    """Score the whole image and its tiles by class embeddings, learned from image labels.
 
         score = slope_c · T log sum_v exp(z_c(v) / T) + bias_c         v: whole image and tiles
 

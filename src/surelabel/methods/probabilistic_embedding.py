@@ -25,8 +25,9 @@ class ProbabilisticEmbedding(Method):
     b are learned.
 
     The additional losses are the Kullback-Leibler divergence of the distributions from N(0, I), and
-    a cross-entropy in which pseudo-positives have the target 1. A pseudo-positive is a pair without
-    a positive target whose score is at least that of a positive pair of the same image.
+    a cross-entropy in which pseudo-positives have the target 1. A pseudo-positive is a known pair
+    whose score is at least the lowest score of the positive pairs of the image, that is, of the
+    pairs with a target above 0.
 
     Labels are scored like sentences.
 
@@ -43,7 +44,8 @@ class ProbabilisticEmbedding(Method):
         templates: Prompt templates of the labels; see ``TextScorer``.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError: If a setting is out of range, or the encoder cannot encode the labels as
+            vectors of width ``text_width``.
 
     Source:
         Chun, Improved Probabilistic Image-Text Representations (PCME++), ICLR 2024,
@@ -84,7 +86,7 @@ class ProbabilisticEmbedding(Method):
         ):
             if not (0 < value < math.inf or (is_zero_valid and value == 0)):
                 bound = "0 or more" if is_zero_valid else "above 0"
-                raise ConfigError(f"{name} must be {bound}; got {value}.")
+                raise ConfigError(f"{name} must be {bound}, and finite; got {value}.")
         texts = encode_label_sentences(encoder, names, templates, text_width)
         self.register_buffer("texts", texts, persistent=False)
         self.projection = PairProjection(encoder.width, text_width, width)
@@ -110,7 +112,10 @@ class ProbabilisticEmbedding(Method):
         return self.bias - self.log_scale.exp() * distances
 
     def training_pair_scores(self, images: Features, texts: Features) -> Tensor:
-        """Return the scores of :meth:`pair_scores`, ``(n, s)``, and store values for the losses."""
+        """Return the scores of :meth:`pair_scores`, ``(n, s)``, and store the divergence.
+
+        The scores and the divergence are the inputs of :meth:`training_losses`.
+        """
         self._latest_scores = self.pair_scores(images, texts)
         means = self._means(images, texts)
         log_variances = self._log_variances(images, texts)
@@ -139,7 +144,10 @@ class ProbabilisticEmbedding(Method):
 
     @torch.no_grad()
     def pair_variances(self, images: Features, texts: Features) -> Tensor:
-        """Return the variance of each pair, averaged over the dimensions, ``(n, s)``."""
+        """Return the variance of the image plus that of the sentence, for each pair, ``(n, s)``.
+
+        Both variances are means over the dimensions.
+        """
         return self._variance_sums(images, texts) / self.projection.images.out_features
 
     def _means(self, images: Features, texts: Features) -> tuple[Tensor, Tensor]:

@@ -47,13 +47,13 @@ class Standardized(Method):
             ``sofa|couch``. The text of a pair contains the first synonym of each label.
         templates: Prompt templates of single labels; see ``TextScorer``. Pairs have a separate
             template.
-        domain: Score domain; see ``TextScorer``. All domains that are linear in the cosines lead to
-            equal scores.
+        domain: Score domain; see ``TextScorer``. All domains except ``softmax`` lead to equal
+            scores, because they are linear in the cosines, up to a constant per image.
         background: Background words, which are included in the row statistics; see ``TextScorer``.
         scale: Factor of the cosines; see ``TextScorer``.
         pairs_per_label: Number of pairs per label, >= 0. Each label is paired with the labels whose
-            texts are most similar. The number is reduced if there would be more than 2,000 pairs in
-            total. If 0, scores are only standardized.
+            texts are most similar. The number is reduced if there are fewer other labels, or if
+            there would be more than 2,000 pairs in total. If 0, scores are only standardized.
 
     Raises:
         ConfigError: If there are fewer than three labels, or a setting is out of range.
@@ -218,7 +218,7 @@ def standardize_rows_of_labels_and_pairs(scores: Tensor, reference_columns: int)
 
     Returns:
         Standardized scores ``(n, m)``. If the standard deviation of the first columns of a row is
-        0, all scores of the row are 0.
+        at most 1e-6, all scores of the row are 0.
 
     Example:
         >>> standardize_rows_of_labels_and_pairs(torch.tensor([[1.0, 2.0, 3.0, 7.0]]), 3)

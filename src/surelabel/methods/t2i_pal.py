@@ -54,7 +54,8 @@ class T2IPAL(Method):
             after the fit; their prototypes are their texts.
         initial_context: Words whose token embeddings initialize both contexts.
         context_length: Number of vectors of each context that are initialized at random, >= 1. If
-            None, the contexts are initialized by ``initial_context``.
+            None, the contexts are initialized by ``initial_context``, or have 16 vectors each if
+            ``initial_context`` is empty.
         spatial_scale: Inverse temperature, >= 0, of the softmax over the patches of an image.
         ratio: Weight of the output of the adapter (alpha in the paper), in [0, 1]. If 0, the
             adapter has no effect.
@@ -111,7 +112,7 @@ class T2IPAL(Method):
     ):
         super().__init__()
         if not 0 <= spatial_scale < math.inf:
-            raise ConfigError(f"spatial_scale must be 0 or more; got {spatial_scale}.")
+            raise ConfigError(f"spatial_scale must be 0 or more, and finite; got {spatial_scale}.")
         if not 0 <= prototype_weight <= 1:
             raise ConfigError(f"prototype_weight must be in [0, 1]; got {prototype_weight}.")
         self.text_scorer = TextScorer(encoder, names)
@@ -202,7 +203,10 @@ class T2IPAL(Method):
 
     @torch.no_grad()
     def heat_maps(self, features: Features) -> Tensor:
-        """Return the score of each patch as if it were the image, ``(n, c, down, across)``."""
+        """Return the score of each label at each patch, ``(n, c, down, across)``.
+
+        Each patch is scored like an image with one patch.
+        """
         assert features.patches is not None
         n, p, _ = features.patches.shape
         patches = features.patches.flatten(0, 1)
@@ -217,5 +221,9 @@ class T2IPAL(Method):
         return self.global_context.latest()
 
     def encode_words(self, words: Sequence[str]) -> Tensor:
-        """Return unit vectors of words, ``(k, d)``, with the global context."""
+        """Return unit vectors of words, ``(k, d)``, with the global context.
+
+        Raises:
+            ConfigError: If the context and a word are longer than the text tower allows.
+        """
         return self.global_context.encode_words(words)

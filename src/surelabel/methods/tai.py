@@ -50,7 +50,8 @@ class TaI(Method):
             after the fit.
         initial_context: Words whose token embeddings initialize both contexts.
         context_length: Number of vectors of each context that are initialized at random, >= 1. If
-            None, the contexts are initialized by ``initial_context``.
+            None, the contexts are initialized by ``initial_context``, or have 16 vectors each if
+            ``initial_context`` is empty.
         token_scale: Inverse temperature, >= 0, of the softmax over the tokens of a sentence.
         spatial_scale: Inverse temperature, >= 0, of the softmax over the patches of an image.
 
@@ -99,7 +100,7 @@ class TaI(Method):
         super().__init__()
         for setting, value in (("token_scale", token_scale), ("spatial_scale", spatial_scale)):
             if not 0 <= value < math.inf:
-                raise ConfigError(f"{setting} must be 0 or more; got {value}.")
+                raise ConfigError(f"{setting} must be 0 or more, and finite; got {value}.")
         self.text_scorer = TextScorer(encoder, names)
         self.global_context, self.local_context = (
             LearnedContext(encoder, names, words=initial_context, length=context_length)
@@ -170,7 +171,10 @@ class TaI(Method):
 
     @torch.no_grad()
     def heat_maps(self, features: Features) -> Tensor:
-        """Return the score of each patch with the local context, ``(n, c, down, across)``."""
+        """Return the score of each label at each patch, ``(n, c, down, across)``.
+
+        The score is that of the patch vector with the text of the local context.
+        """
         assert features.patches is not None
         scores = self.level(self.text_scorer(features.patches, self.local_context()))
         return region_score_maps(scores, features.grid)
@@ -183,5 +187,9 @@ class TaI(Method):
         return self.global_context.latest()
 
     def encode_words(self, words: Sequence[str]) -> Tensor:
-        """Return unit vectors of words, ``(k, d)``, with the global context."""
+        """Return unit vectors of words, ``(k, d)``, with the global context.
+
+        Raises:
+            ConfigError: If the context and a word are longer than the text tower allows.
+        """
         return self.global_context.encode_words(words)

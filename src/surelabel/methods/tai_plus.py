@@ -29,7 +29,8 @@ class TaIPlus(TaI):
             after the fit.
         initial_context: Words whose token embeddings initialize both contexts.
         context_length: Number of vectors of each context that are initialized at random, >= 1. If
-            None, the contexts are initialized by ``initial_context``.
+            None, the contexts are initialized by ``initial_context``, or have 16 vectors each if
+            ``initial_context`` is empty.
         token_scale: Inverse temperature, >= 0, of the softmax over the tokens of a sentence.
         spatial_scale: Inverse temperature, >= 0, of the softmax over the patches of an image.
 

@@ -25,10 +25,9 @@ class Tiles(Method):
         names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
         templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
         rows, columns: Number of tile rows and tile columns of the finest grid, >= 1.
-        grids: Largest number of grids, >= 1. The first grid is the finest grid. Each further grid
-            has one row and one column less than the grid before, until a grid has at most two rows
-            and two columns. With 3 rows, 3 columns and 2 grids an image needs 1 + 9 + 4 encoder
-            passes.
+        grids: Largest number of grids, >= 1. Each coarser grid has one row and one column less than
+            the next finer grid, until a grid has at most two rows and two columns. With 3 rows, 3
+            columns and 2 grids an image needs 1 + 9 + 4 encoder passes.
         fusion: Entry of ``FUSIONS``. The fusions by maximum and ``mean`` accept any score domain,
             and a margin has the unit of the scores. ``mean_of_centred`` and
             ``mean_of_standardized`` already compare labels with each other, and should be combined
@@ -37,8 +36,9 @@ class Tiles(Method):
             None, the default of the fusion is used.
 
     Raises:
-        ConfigError: If ``grids`` is below 1.
-        InputError: If ``rows`` or ``columns`` is below 1.
+        ConfigError: If ``grids`` is below 1, or a setting of the text scores is out of range.
+        InputError: If ``rows`` or ``columns`` is below 1, or ``fusion_parameter`` is out of range.
+        UnknownName: If ``fusion`` is not an entry of ``FUSIONS``.
 
     Source:
         CDUL (Abdelfattah et al., ICCV 2023), section 3.1, for 3 by 3 tiles; TailorCLIP,

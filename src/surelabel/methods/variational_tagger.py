@@ -174,7 +174,10 @@ class VariationalTagger(Method):
         return residuals.sigmoid()
 
     def match_variances(self, features: Features) -> Tensor:
-        """Return the variance of each match, above 0, ``(n, c)``; compare accepted labels only."""
+        """Return the variance of each match, above 0, ``(n, c)``.
+
+        Only the variances of accepted labels can be compared.
+        """
         return self._label_outputs(features)[2].clamp(-LOGIT_LIMIT, LOGIT_LIMIT).exp()
 
     @torch.no_grad()

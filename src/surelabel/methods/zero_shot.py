@@ -40,6 +40,9 @@ class ZeroShot(Method):
             bias, the domain is not ``cosine``, or the scale is not that of the encoder, the value
             is None.
 
+    Raises:
+        ConfigError: If a setting is unknown or out of range; see ``TextScorer``.
+
     Source:
         Radford et al., Learning Transferable Visual Models From Natural Language Supervision, ICML
         2021, arXiv:2103.00020, for the prompts and tau. Zhai et al., Sigmoid Loss for Language

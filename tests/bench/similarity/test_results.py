@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surelabel.bench import ComparisonTask
+from surelabel.bench import ComparisonTask, ResultCache
 from surelabel.bench.similarity import SIMILARITY, similarity_plan_with_epochs
 from surelabel.bench.similarity.plan import VACSR
 from surelabel.bench.similarity.results import MAIN, NOISE, SENSITIVITY
@@ -82,3 +82,19 @@ def test_noise_permutes_the_captions_of_the_fit_only(splits):
     assert (clean.text_rows != noisy.text_rows).any()
     assert sorted(clean.image_rows) == sorted(noisy.image_rows)
     assert load_run(None, ["method.name=variational"]).method.name == VACSR.method
+
+
+def test_fits_with_a_warning_about_noise_inflation_are_counted(
+    results, splits, tmp_path, monkeypatch
+):
+    module = "surelabel.methods.variational.noise_inflation"
+    monkeypatch.setattr(f"{module}.WARM_UP_STEPS", 1)
+    monkeypatch.setattr(f"{module}.MAX_MEAN_LOG_VARIANCE", -100.0)  # each fit warns
+    changes = {"seeds": 1, "noise_ratios": (), "learning_rates": (0.002,), "sensitivity": {}}
+    task = ComparisonTask(
+        splits, replace(results.plan, taggers=(), **changes), ResultCache(tmp_path)
+    )
+    rows = SIMILARITY.measure(task).tables[MAIN]
+    flags = {r.title: r.metrics["noise_inflation"] for r in rows}
+    assert flags["VACSR"] == flags["VACSR, detached"] == [1.0]
+    assert flags["sigmoid loss"] == flags["zero-shot"] == [0.0]

@@ -4,7 +4,7 @@ from importlib.resources import files
 import pytest
 
 from surelabel.data.scene_words import all_scene_words
-from surelabel.encoders import ENCODERS, load_encoder, reference_names
+from surelabel.encoders import ENCODERS, embedded_calibration, load_encoder, reference_names
 from surelabel.errors import DataError
 
 WEIGHTS = files("surelabel.encoders").joinpath("weights")
@@ -44,6 +44,11 @@ def test_a_saved_one_is_a_name_a_size_and_a_fingerprint(towers, tmp_path):
     file.write_text(json.dumps({**about, "embedded": "large-vit"}))
     with pytest.raises(DataError, match=r"name of an encoder .tiny-rn, tiny-vit"):
         load_encoder(f"local-dir:{file.parent}")
+
+
+def test_another_image_size_has_no_stored_calibration(towers):
+    assert embedded_calibration(towers) is not None
+    assert embedded_calibration(towers.with_image_size(2 * towers.input_side)) is None
 
 
 @pytest.mark.parametrize("size", [0, 8193, 10**12, 96.0, True, "96", None, [96, 96]])

@@ -97,5 +97,5 @@ def test_the_prior_is_divided_by_the_number_of_known_targets(encoder):
     [{"pooling_temperature": 0.0}, {"prior_strength": -1.0}, {"prior_strength": math.inf}],
 )
 def test_settings_out_of_range_are_refused(setting, encoder):
-    with pytest.raises(ConfigError, match="pooling_temperature must be a number above 0"):
+    with pytest.raises(ConfigError, match="pooling_temperature must be above 0"):
         InstanceScorer(encoder, NAMES, **{**SETTINGS, **setting})

@@ -120,7 +120,7 @@ def test_empty_background_words_are_refused(words, encoder):
 
 @pytest.mark.parametrize("scale", [0, -1.0, math.nan, math.inf, "large"])
 def test_a_scale_that_is_no_number_above_zero_is_refused(scale, encoder):
-    with pytest.raises(ConfigError, match="scale must be a number above 0"):
+    with pytest.raises(ConfigError, match="scale must be a finite number above 0"):
         TextScorer(encoder, NAMES, scale=scale)
 
 

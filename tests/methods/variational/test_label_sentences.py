@@ -48,3 +48,12 @@ def test_with_trained_blocks_the_features_have_the_tokens_in_front_of_them():
     assert torch.equal(features.patch_mask, expected.patch_mask)
     assert features.patches is None
     assert not labels.state_dict()
+
+
+def test_braces_in_a_template_other_than_the_placeholder_are_text():
+    encoder = load_encoder("tiny-vit")
+    labels = LabelSentences(
+        encoder, ["lion"], ["a photo {1} of a {}."], text_width=None, with_tokens=True
+    )
+    expected = encoder.encode_sentence_tokens(["a photo {1} of a lion."])
+    torch.testing.assert_close(labels.features().patches, expected.patches)

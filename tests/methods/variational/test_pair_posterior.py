@@ -159,7 +159,7 @@ def test_log_variances_are_limited():
     [
         ({"hidden_width": 0}, "hidden_width must be 1 or more; got 0"),
         ({"components": 0}, "components must be 1 or more; got 0"),
-        ({"s_scale": 0.0}, "s_scale must be above 0; got 0"),
+        ({"s_scale": 0.0}, "s_scale must be above 0, and finite; got 0"),
         ({"max_log_variance": 11.0}, r"max_log_variance must be in \[-5, 10\]; got 11"),
     ],
 )

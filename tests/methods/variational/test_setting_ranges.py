@@ -12,7 +12,7 @@ from surelabel.methods.variational.setting_ranges import (
 
 def test_a_weight_of_zero_is_valid_and_a_factor_of_zero_is_not():
     check_loss_weights(alpha=0.0, beta=2.0)
-    with pytest.raises(ConfigError, match="temperature must be above 0; got 0"):
+    with pytest.raises(ConfigError, match="temperature must be above 0, and finite; got 0"):
         check_positive_settings(s_scale=1.0, temperature=0.0)
 
 

@@ -66,7 +66,7 @@ def calibrated_retrieval_exact_length(n: int, c: int, plan: CalibrationPlan) -> 
     """Return the largest query length up to which all queries are evaluated.
 
     The number of queries of all lengths up to this length, times the number of images, is at most
-    ``MAX_SCORED_PAIRS``.
+    ``MAX_SCORED_PAIRS``. If the queries with one label exceed this limit, the result is 0.
 
     Args:
         n: Number of images.

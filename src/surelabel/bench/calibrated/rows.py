@@ -56,7 +56,7 @@ class RowComparison:
 def calibration_row(
     readout: HeadReadout, dataset: FeatureSplits, cache: ResultCache
 ) -> CalibrationRow:
-    """Compute the metrics of all fits of a readout on the test images.
+    """Return the row of a readout, with the metrics of all its fits on the test images.
 
     Args:
         readout: Scores and log-odds of the row.

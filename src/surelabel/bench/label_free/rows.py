@@ -112,7 +112,7 @@ def label_free_row(
     images: LabelFreeSplits,
     cache: ResultCache,
 ) -> LabelFreeRow:
-    """Compute the metrics of one row on the test images, with its gain over the reference.
+    """Return one row, with its metrics on the test images and its gain over the reference.
 
     Args:
         title: Title of the row.

@@ -40,7 +40,7 @@ def arithmetic_embeddings(label_vectors: Array, pairs: ColumnIndices, weight: fl
         pairs: Columns of the wanted and of the excluded label of each query, ``(q, 2)``.
         weight: Weight w of the excluded label, >= 0.
     """
-    return _normalized(label_vectors[pairs[:, 0]] - weight * label_vectors[pairs[:, 1]])
+    return _unit_vectors(label_vectors[pairs[:, 0]] - weight * label_vectors[pairs[:, 1]])
 
 
 def optimized_embeddings(
@@ -59,7 +59,7 @@ def optimized_embeddings(
 
     Here e_0 is the embedding at the start, and p_k and n_k are the vectors of the positive and of
     the negative texts. The negative weight is v, and the weight of the start is u. After each step,
-    the embedding is normalized.
+    the embedding is normalized. In the gradient, cos is the dot product.
 
     Args:
         start: Unit vectors e_0, ``(q, d)``.
@@ -83,9 +83,9 @@ def optimized_embeddings(
     embeddings = start
     for _ in range(steps):
         gradient = start_weight * (embeddings - start) - attraction
-        embeddings = _normalized(embeddings - step_size * gradient)
+        embeddings = _unit_vectors(embeddings - step_size * gradient)
     return embeddings
 
 
-def _normalized(vectors: Array) -> Array:
+def _unit_vectors(vectors: Array) -> Array:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))

@@ -82,6 +82,8 @@ def mean_average_precision_of_queries(
 ) -> float:
     """Return the mean average precision over queries on the original images.
 
+    Queries without a relevant image are left out. Images with equal scores are ranked by row.
+
     Args:
         score: Function that returns the scores ``(n, q)`` of the images for pairs ``(q, 2)``.
         pairs: Columns of the wanted and of the excluded label of each query, ``(q, 2)``.

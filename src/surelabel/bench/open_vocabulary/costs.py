@@ -51,6 +51,8 @@ def measure_open_vocabulary_costs(task: OpenVocabularyTask) -> list[dict[str, An
 def measure_run_cost(run: Run, images: LabelledImages) -> dict[str, float]:
     """Measure speed and memory of training and prediction in this process, on one thread.
 
+    The number of PyTorch threads of this process remains 1.
+
     Args:
         run: Configuration of the recognizer.
         images: Images for training and prediction.

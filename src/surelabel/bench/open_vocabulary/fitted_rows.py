@@ -34,8 +34,8 @@ class FittedPredictions:
     Attributes:
         scores: Test scores, seen classes first, ``(n, c)``.
         logits: Test log-odds after Platt scaling with one slope and intercept for all classes, seen
-            classes first, ``(n, c)``. The scaling was fitted on the seen classes, even if
-            ``with_names`` removes this calibration.
+            classes first, ``(n, c)``. This scaling, fitted on the seen classes, is also used if
+            ``with_names`` removes the calibration.
         parameters: Number of trained parameters.
         seconds: Processor time of fitting, calibration and prediction, in seconds.
     """
@@ -131,7 +131,9 @@ def fitted_rows_workload(domain: str, plan: OpenVocabularyPlan) -> str:
 
 
 def fit_row_on_seen_classes(images: OpenVocabularySplits, run: Run) -> Recognizer:
-    """Fit and calibrate a recognizer on the seen classes.
+    """Return a recognizer that is fitted and calibrated on the seen classes.
+
+    Only methods that learn from labels are fitted.
 
     Args:
         images: Train and validation images.

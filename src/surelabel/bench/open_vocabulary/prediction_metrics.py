@@ -104,7 +104,10 @@ def bootstrap_prediction_metrics(
 def targets_of_prediction_metrics(
     images: OpenVocabularySplits,
 ) -> tuple[Array, Flags, npt.NDArray[np.intp]]:
-    """Return test targets, known flags and columns of the seen classes, which are first."""
+    """Return test targets, flags of known targets, and columns of the seen classes.
+
+    The columns of targets and flags are in the order of the vocabulary, seen classes first.
+    """
     vocabulary, test = images.vocabulary, images.test
     columns = [list(test.names).index(name) for name in vocabulary.names]
     return test.targets[:, columns], test.known[:, columns], np.arange(len(vocabulary.seen))

@@ -83,7 +83,7 @@ def measure_open_vocabulary_row_seeds(
 def open_vocabulary_row(
     title: str, metrics: SeedMetrics, reference: SeedMetrics
 ) -> OpenVocabularyRow:
-    """Create a table row with the differences from the reference row.
+    """Return a table row, with the differences from the reference row.
 
     Args:
         title: Title of the row.

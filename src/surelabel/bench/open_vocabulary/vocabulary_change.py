@@ -35,8 +35,8 @@ def measure_vocabulary_change(
         One entry for each list of added labels. ``names`` is the number of added labels.
         ``names_with_trained_tokens`` is the number of added labels whose tokens occurred in the
         training of the encoder. The other values are for the seen classes: ``ece_before``,
-        ``ece_after``, ``map_before``, ``map_after``, the largest ECE change of any recognizer
-        (``ece_change``), and two quantiles of the absolute change of log-odds
+        ``ece_after``, ``map_before``, ``map_after``, the ECE change with the largest absolute value
+        among the recognizers (``ece_change``), and two quantiles of the absolute change of log-odds
         (``logit_change_median``, ``logit_change_95th_percentile``).
 
     Raises:
@@ -62,7 +62,7 @@ def added_names_of_vocabulary_change(images: OpenVocabularySplits, count: int) -
 
     Args:
         images: Images whose labels are excluded.
-        count: Number of names.
+        count: Maximum number of names.
     """
     nus = VOCABULARIES["nus-925-81"].names
     pool = [*(word.name for word in all_scene_words()), *reference_names(), *nus]
@@ -114,7 +114,7 @@ def _predict_vocabulary_change_logits(recognizer: Recognizer, images: LabelledIm
 
 
 def _mean_vocabulary_change(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the means over recognizers, and the largest change of the ECE."""
+    """Return the means over recognizers, and the ECE change with the largest absolute value."""
     means = {key: float(np.mean([entry[key] for entry in entries])) for key in entries[0]}
     ece_changes = [entry["ece_after"] - entry["ece_before"] for entry in entries]
     return means | {"ece_change": max(ece_changes, key=abs), "names": entries[0]["names"]}

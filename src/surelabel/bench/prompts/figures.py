@@ -35,7 +35,7 @@ DrawPlots = Callable[[Sequence[Axes], PromptResults], None]
 
 
 def plot_prompt_texts(results: Sequence[PromptResults]) -> bytes:
-    """Return a PNG with embedding divergence against neighbourhood preservation, by loss."""
+    """Return a PNG with neighbourhood preservation against embedding divergence, by loss."""
     n_losses = len(results[0].plan.losses)
     note = (
         "Each point is the mean of base and new labels. Circles show rows without a regularizer, "
@@ -66,7 +66,10 @@ def plot_prompt_shots(results: Sequence[PromptResults]) -> bytes:
 
 
 def plot_prompt_weights(results: Sequence[PromptResults]) -> bytes:
-    """Return a PNG with the ECE of new labels and the time for each weight and batch size."""
+    """Return a PNG with the ECE of new labels and the processor time per epoch, as tables.
+
+    The rows of a table are batch sizes, and its columns are weights of CCR.
+    """
     note = "All fits use BCE. Weight 0 means no regularizer. The ECE is before calibration."
     return _draw_prompt_grid(results, 2, 4.8, _draw_weights, note)
 

@@ -128,7 +128,7 @@ def prompt_paragraphs(results: PromptResults) -> Iterator[str]:
 
 
 def prompt_conclusions(results: PromptResults) -> Iterator[str]:
-    """Iterate over the conclusions about tuning and the gains of CCR, in several sentences."""
+    """Iterate over the conclusions about the tuners without regularizer and the gains of CCR."""
     for loss in results.plan.losses:
         for group in (BASE, NEW):
             yield prompt_zero_shot_conclusion(results.tables[loss], loss, group)
@@ -146,7 +146,7 @@ def prompt_conclusions(results: PromptResults) -> Iterator[str]:
 
 
 def prompt_zero_shot_conclusion(rows: Sequence[PromptRow], loss: str, group: str) -> str:
-    """Return a sentence about the mAP of the fits without variant, compared with zero-shot.
+    """Return a sentence about the mAP of the fits without regularizer, compared with zero-shot.
 
     Args:
         rows: Rows of the loss.
@@ -173,7 +173,7 @@ def prompt_zero_shot_conclusion(rows: Sequence[PromptRow], loss: str, group: str
 
 
 def prompt_zero_shot_table(rows: Sequence[PromptRow]) -> str:
-    """Return a table with the differences of the fits without variant from zero-shot."""
+    """Return a table with the differences of the fits without regularizer from zero-shot."""
     compared = [row for row in rows if row.zero_shot_differences]
     columns: dict[str, PromptCell] = {"": lambda row: row.setting.tuner_title}
     for metric, readout in (("mean_average_precision", RAW), ("brier_skill", CALIBRATED)):
@@ -190,7 +190,9 @@ def _zero_shot_difference_cell(row: PromptRow, name: str, metric: str) -> str:
 
 
 def prompt_gain_verdict(results: PromptResults, row: PromptRow, group: str, metric: str) -> str:
-    """Return whether CCR improves a metric, before and after calibration.
+    """Return a text that states whether CCR improves a metric significantly, and at which stage.
+
+    The stages are before calibration and after calibration.
 
     Args:
         results: Results with the row without regularizer.
@@ -216,7 +218,7 @@ def prompt_gain_verdict(results: PromptResults, row: PromptRow, group: str, metr
 
 
 def prompt_gain_table(results: PromptResults) -> str:
-    """Return a table with the gains of CCR and the gains of the shared calibrator alone."""
+    """Return a table with the gains of CCR and of the calibrator in Brier skill and log loss."""
     entries = [(row, group) for row in _regularized_rows(results) for group in (BASE, NEW)]
     columns: dict[str, GainCell] = {
         "": lambda entry: f"{entry[0].setting.tuner_title}, {LOSS_TITLES[entry[0].setting.loss]}",
@@ -268,8 +270,8 @@ def prompt_text_correlation(rows: Sequence[PromptRow]) -> str:
 def text_metric_correlation(rows: Sequence[PromptRow], k: int) -> float:
     """Return Pearson's r of embedding divergence and neighbourhood preservation over the rows.
 
-    The rows are those of ``text_metric_rows``. If all rows have the same divergence or the same
-    preservation, the value is NaN.
+    The rows are those of ``text_metric_rows``. If there are no such rows, or all of them have the
+    same divergence or the same preservation, the value is NaN.
     """
     points = np.array([text_metric_point(row, k) for row in text_metric_rows(rows)])
     if not len(points) or (np.ptp(points, axis=0) == 0).any():
@@ -381,7 +383,7 @@ def _value(value: float, metric: str) -> str:
 
 
 def _signed(value: float, metric: str) -> str:
-    """Return a value with its sign, with more digits for values in percent."""
+    """Return a value with its sign: four digits for nats, two digits for other units, times 100."""
     scale, digits = (1, 4) if _unit(metric) == "nats" else (100, 2)
     return f"{scale * value:+.{digits}f}"
 

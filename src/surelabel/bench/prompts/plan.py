@@ -101,7 +101,8 @@ class PromptPlan:
         batch_sizes: Batch sizes, each combined with all weights.
         open_vocabulary_tuners: Tuners that are also compared on 48 base and 17 new labels.
         epochs: Number of epochs by tuner. Tuners that are not listed use 10 epochs.
-        minutes: Processor time for all fits and predictions, from which the epochs are computed.
+        minutes: Limit of the processor time of all fits and predictions in minutes, from which the
+            epochs are computed.
         resamples: Number of resamples of the test images for each interval.
     """
 
@@ -122,7 +123,7 @@ class PromptPlan:
     resamples: int = 300
 
     def seeds(self, tuner: str) -> int:
-        """Return the number of seeds of a tuner, which is 1 for zero-shot."""
+        """Return the number of seeds of a tuner; 1 for zero-shot, which is not in ``tuners``."""
         return self.tuners.get(tuner, 1)
 
     def main_settings(self, loss: str) -> Iterator[PromptSetting]:
@@ -237,8 +238,9 @@ def epochs_within_time(
 ) -> dict[str, int]:
     """Return the number of epochs of each tuner that the time limit of the plan allows.
 
-    The number is equal for all rows of a tuner. All tuners start with 10 epochs. The epochs of the
-    tuner with the longest fit are reduced by one until the plan fits.
+    The number is equal for all rows of a tuner. All tuners start with 10 epochs. Among the tuners
+    with more than one epoch, the tuner with the longest fit loses one epoch. This is repeated until
+    the fits are within the time limit, or each tuner has one epoch.
 
     Args:
         plan: Sizes and settings of the comparison.
@@ -249,7 +251,7 @@ def epochs_within_time(
     settings = plan.trained_settings()
 
     def seconds_of_fits(tuner: str) -> list[float]:
-        """Return the training time of each row of a tuner."""
+        """Return the training time of one fit of each row of a tuner, in seconds."""
         return [
             epochs[tuner] * steps[setting] * costs[tuner][setting.variant]["step_seconds"]
             for setting in settings

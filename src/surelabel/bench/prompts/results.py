@@ -54,8 +54,10 @@ class PromptRow(ComparisonRow):
         setting: Settings of the row.
         variant: Variant of the settings, or ``DAC``.
         parameters: Number of trained parameters.
-        differences: Difference from the row with variant ``none``, by metric.
-        zero_shot_differences: Difference from zero-shot of a row with variant ``none``, by metric.
+        differences: Difference from the row with the same settings and variant ``none``, by metric.
+            For variant ``none``, the dictionary is empty.
+        zero_shot_differences: Difference from zero-shot, by metric. The dictionary is empty for
+            zero-shot and for variants other than ``none``.
     """
 
     setting: PromptSetting
@@ -108,7 +110,10 @@ class _SeedValues:
 def plan_with_epochs(
     images: Sequence[BaseNewSplits], plan: PromptPlan, cache: ResultCache, seed: int = 0
 ) -> PromptPlan:
-    """Time one step of each tuner, and set the epochs that the time of the plan allows.
+    """Return the plan with the numbers of epochs that its time limit allows.
+
+    The limit and the times of fits of each tuner and variant determine these numbers; see
+    ``epochs_within_time``.
 
     Args:
         images: All datasets of the comparison.
@@ -138,7 +143,7 @@ def plan_with_epochs(
 def prompt_fit_costs(
     images: BaseNewSplits, plan: PromptPlan, cache: ResultCache
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the cached values of ``time_base_new_fit`` by tuner and variant."""
+    """Return the values of ``time_base_new_fit`` by tuner and variant, from the cache if stored."""
     plan = replace(plan, epochs={})
     costs = dict[str, dict[str, dict[str, float]]]()
     for setting in plan.main_settings("binary"):
@@ -272,7 +277,7 @@ def _cached_cost(
 
 
 def _with_epoch_seconds(row: PromptRow, task: PromptTask) -> PromptRow:
-    """Return the row with the metric ``epoch_seconds``, the time of one epoch."""
+    """Return the row with the metric ``epoch_seconds``, the processor time of one epoch."""
     plan = replace(task.plan, epochs={})
     cost = _cached_cost(task.dataset, plan, task.cache, row.setting)
     fit = task.plan.fit_of(row.setting, task.dataset, task.seed)

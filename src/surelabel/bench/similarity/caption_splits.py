@@ -70,7 +70,7 @@ class CaptionSplits:
         return {domain: self.encode(pairs) for domain, pairs in self.domains.items()}
 
     def noisy_train_data(self, ratio: float, seed: int) -> PairFittingData:
-        """Return the features of the training images with noisy captions."""
+        """Return the features of the training images, with a fraction of the captions permuted."""
         return self.encode(self.train.with_noise(ratio, seed=seed)) if ratio else self.train_data
 
     def encode(self, pairs: Pairs) -> PairFittingData:

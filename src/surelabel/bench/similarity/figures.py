@@ -41,12 +41,12 @@ DrawSimilarityPlots = Callable[[Sequence[Axes], SimilarityResults], None]
 
 
 def similarity_row(results: SimilarityResults, title: str) -> SimilarityRow:
-    """Return the row of the main table with a title."""
+    """Return the row of the main table that has the given title."""
     return next(row for row in results.tables[MAIN] if row.title == title)
 
 
 def plot_similarity_uncertainty(results: Sequence[SimilarityResults]) -> bytes:
-    """Return a PNG with R@1 in ten bins of increasing uncertainty, for VACSR of the first seed."""
+    """Return a PNG with R@1 in ten bins of increasing uncertainty, for both rows of VACSR."""
     note = (
         "The plots show R@1 in ten bins with equal numbers of queries, for the first seed. Queries "
         "are sorted by the uncertainty, by minus the score, or by minus the margin of the first "
@@ -57,7 +57,7 @@ def plot_similarity_uncertainty(results: Sequence[SimilarityResults]) -> bytes:
 
 
 def plot_similarity_distributions(results: Sequence[SimilarityResults]) -> bytes:
-    """Return a PNG with the distributions of scores under three losses, for the first seed."""
+    """Return a PNG with the distributions of scores of VACSR, sigmoid and contrastive loss."""
     note = (
         "The histograms show the scores of own captions, of other relevant captions and of "
         "irrelevant captions, for the first seed. A caption is relevant if all objects that the "
@@ -106,13 +106,13 @@ def _draw_uncertainty(grid: Sequence[Axes], results: SimilarityResults) -> None:
             axes.plot(numbers, values, line, color=colour, marker="o", markersize=3, label=label)
         title = f"{results.dataset}: {row.title}, {direction.replace('_', ' ')}"
         _title_similarity_plot(axes, title)
-        axes.set(xlabel="bin, least uncertain first", ylim=(0, _greatest_recall(panels)))
+        axes.set(xlabel="bin, least uncertain first", ylim=(0, _recall_limit(panels)))
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     grid[0].set_ylabel("R@1 (own)")
     grid[0].legend(loc="upper right", frameon=False, labelcolor=TEXT, fontsize=8)
 
 
-def _greatest_recall(panels: Sequence[tuple[SimilarityRow, str]]) -> float:
+def _recall_limit(panels: Sequence[tuple[SimilarityRow, str]]) -> float:
     """Return the upper limit of R@1 in the plots of a dataset, with space for the legend."""
     values = [
         value

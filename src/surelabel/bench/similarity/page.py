@@ -134,7 +134,7 @@ def similarity_conclusions(results: SimilarityResults) -> Iterator[str]:
         yield _uncertainty_sentence(row)
 
 
-def _difference_is_clear(difference: RowDifference, row: SimilarityRow) -> bool:
+def _difference_is_significant(difference: RowDifference, row: SimilarityRow) -> bool:
     """Return whether the interval over images and, with several seeds, over seeds excludes 0."""
     if len(row.metrics["rsum"]) == 1:
         return intervals_exclude_zero(difference.over_images)
@@ -152,7 +152,7 @@ def _difference_sentence(row: SimilarityRow, reference: str) -> str:
     """Return a sentence on the mAP@R of a row, compared with another loss with the same noise."""
     difference = row.differences[reference]["relevant_map_at_r"]
     verb = "does not differ significantly from"
-    if _difference_is_clear(difference, row):
+    if _difference_is_significant(difference, row):
         verb = "is higher than" if difference.value > 0 else "is lower than"
     gap = _difference_text(difference, row)
     noise = f"{row.setting.noise:.0%} noisy captions".replace("%", " %")
@@ -163,7 +163,7 @@ def _difference_sentence(row: SimilarityRow, reference: str) -> str:
 
 
 def _uncertainty_sentence(row: SimilarityRow) -> str:
-    """Return a sentence on the AUROC of errors by the uncertainty and by both nulls."""
+    """Return a sentence on the AUROC of errors by the uncertainty and by both baselines."""
     texts = []
     for direction in DIRECTIONS:
         values = [
@@ -194,7 +194,7 @@ def _difference_cell(reference: str, metric: str = "relevant_map_at_r") -> Simil
             return "–"
         difference = row.differences[reference][metric]
         text = _difference_text(difference, row)
-        return bold_if(_difference_is_clear(difference, row), text)
+        return bold_if(_difference_is_significant(difference, row), text)
 
     return cell
 

@@ -76,16 +76,19 @@ class SimilarityPlan:
         test: Number of test images.
         domain_images: Number of test images in each other domain.
         domains: Domains of test images other than ``photo``.
-        seeds: Number of seeds of VACSR, sigmoid and contrastive loss.
-        ablation_seeds: Number of seeds of all other rows.
+        seeds: Number of seeds of the rows of VACSR, detached VACSR, sigmoid and contrastive loss.
+        ablation_seeds: Number of seeds of the other fitted rows and of the fitted taggers.
+            Sensitivity rows have one seed.
         noise_ratios: Fractions of permuted training captions.
         learning_rates: Learning rates, of which one is selected for each method and loss.
         batch_size: Number of captions per optimizer step.
-        sensitivity: Values of settings of VACSR, each with one seed.
+        sensitivity: Values of settings of VACSR. Each value is fitted with one seed, or has the
+            fits of the ablation row with the same settings.
         taggers: Methods that predict labels, compared on base and new labels.
         tagger_shots: Number of positive images per base label.
         epochs: Number of epochs of all fits on captions.
-        minutes: Processor time for all fits on captions, from which the epochs are computed.
+        minutes: Limit of the processor time of all fits on captions in minutes, from which the
+            epochs are computed.
         resamples: Number of resamples of the test images for each interval.
     """
 
@@ -123,10 +126,11 @@ class SimilarityPlan:
                 yield replace(VACSR, title=f"{name} = {value:g}", settings=((name, value),))
 
     def fitted_settings(self) -> list[SimilaritySetting]:
-        """Return the settings of all rows that are fitted on captions, without duplicates.
+        """Return the settings of all rows that are fitted on captions.
 
         The sensitivity rows follow the other rows, so that an interrupted comparison contains the
-        main rows.
+        main rows. They include rows with the settings of an ablation row, such as ``alpha`` = 0,
+        which are not fitted again.
         """
         settings = [*self.main_settings(), *self.noise_settings(), *ABLATIONS, *LOSS_ROWS]
         by_key = {_row_key(setting): setting for setting in settings}
@@ -140,10 +144,13 @@ class SimilarityPlan:
         return self.seeds if setting.without_noise in compared else self.ablation_seeds
 
     def fit_seconds(self, step_seconds: Mapping[str, float]) -> float:
-        """Return the time of all fits of a dataset if each fit has one optimizer step.
+        """Return the seconds of all fits of a dataset if each fit has one optimizer step.
+
+        The fits of the selection of the learning rate are included. A sensitivity row with the
+        settings of an ablation row is counted, although it is not fitted again.
 
         Args:
-            step_seconds: Processor time of one step, by method.
+            step_seconds: Processor time of one step in seconds, by method.
         """
         fits = [(setting, self.n_seeds(setting)) for setting in self.fitted_settings()]
         if len(self.learning_rates) > 1:

@@ -69,7 +69,8 @@ class SimilarityRow(ComparisonRow):
         setting: Settings of the row.
         learning_rate: Learning rate of the fits, or 0 for a row without a fit.
         differences: Difference from the rows of the sigmoid and of the contrastive loss with the
-            same noise, by title of the compared row and by metric.
+            same noise, by title of the compared row and by metric. For these two rows and for
+            zero-shot, the dictionary is empty.
         curves: Lists of numbers of the first seed, such as R@1 in bins of the uncertainty.
     """
 
@@ -129,7 +130,10 @@ class _RowValues:
 def similarity_plan_with_epochs(
     datasets: Sequence[CaptionSplits], plan: SimilarityPlan, cache: ResultCache
 ) -> SimilarityPlan:
-    """Time one step of each method, and set the epochs that the time of the plan allows.
+    """Return the plan with the number of epochs that its time limit allows.
+
+    One optimizer step of each method is timed. The number of epochs is at least 1 and at most 10,
+    and is equal for all rows.
 
     Args:
         datasets: All datasets of the comparison.
@@ -227,9 +231,10 @@ def _measure_seeds(
 
 
 def _selected_learning_rate(task: SimilarityTask, setting: SimilaritySetting) -> float:
-    """Return the learning rate with the highest mAP@R on validation images.
+    """Return the learning rate with the highest mAP@R on validation images; 0 for zero-shot.
 
-    All rows of one method and loss have the learning rate of the row with default settings.
+    All rows of one method and loss have the learning rate of the row with default settings. The
+    detached rows have their own learning rate.
     """
     if setting.method == ZERO_SHOT:
         return 0.0
@@ -291,7 +296,10 @@ def _cached_fit_values(
 def _fit(
     task: SimilarityTask, setting: SimilaritySetting, seed: int, learning_rate: float
 ) -> tuple[Method, dict[str, float]]:
-    """Return a fitted method, and its cost: parameters, seconds of fitting, and a warning flag."""
+    """Return a fitted method, and the number of parameters, processor seconds and a warning flag.
+
+    The flag ``noise_inflation`` is 1 if the fit warned about noise inflation.
+    """
     dataset = task.dataset
     run = task.plan.run_of(setting, dataset.labelled.encoder_name, seed, learning_rate)
     if setting.method == ZERO_SHOT:
@@ -305,7 +313,7 @@ def _fit(
     return method, {
         "parameters": sum(p.numel() for p in method.parameters() if p.requires_grad),
         "fit_seconds": time.process_time() - start,
-        "noise_inflation": float(any("noise inflation" in str(w.message) for w in caught)),
+        "noise_inflation": float(any("Noise inflation" in str(w.message) for w in caught)),
     }
 
 
@@ -347,7 +355,10 @@ def _mean_metric(directions: Mapping[str, PairDirection], metric: str) -> float:
 
 
 def _direction_metrics(directions: Mapping[str, PairDirection]) -> dict[str, float]:
-    """Return all scalar metrics, of each direction and as the mean of both directions."""
+    """Return all scalar metrics of each direction, RSUM, and means over both directions.
+
+    Only metrics with a value for each query have a mean over both directions.
+    """
     names = next(iter(directions.values())).values
     metrics = {name: _mean_metric(directions, name) for name in names}
     metrics["rsum"] = 100 * sum(sum(d.recalls.values()) for d in directions.values())
@@ -426,7 +437,10 @@ def _score_histograms(scores: npt.NDArray[np.float32], pairs: Pairs) -> dict[str
 
 
 def _differences(measured: _RowValues, reference: _RowValues) -> dict[str, RowDifference]:
-    """Return the differences of the compared metrics, over the seeds that both rows have."""
+    """Return the differences of the compared metrics, over the seeds of ``measured``.
+
+    The intervals over images compare the means over all seeds of each row.
+    """
     intervals = bench_resampling_difference_intervals(measured.resampled, reference.resampled)
     n_seeds = len(measured.metrics[SELECTION_METRIC])
     references = {name: reference.metrics[name][:n_seeds] for name in intervals}
@@ -434,7 +448,7 @@ def _differences(measured: _RowValues, reference: _RowValues) -> dict[str, RowDi
 
 
 def _time_step(dataset: CaptionSplits, plan: SimilarityPlan, setting: SimilaritySetting) -> float:
-    """Return the processor time of one optimizer step, in seconds."""
+    """Return the mean processor time of an optimizer step in a short fit, in seconds."""
     n_images = min(len(dataset.train.paths), TIMED_STEPS * plan.batch_size // 5)
     data = dataset.encode(dataset.train.take(range(n_images)))
     steps = -(-len(data.image_rows) // plan.batch_size)

@@ -31,7 +31,8 @@ class SupervisedPredictions:
         logits: Calibrated test log-odds, ``(n, c)``.
         passes: Number of encoder passes per image.
         seconds: Processor time in seconds of the fits on all images and on the folds, and of the
-            calibration. The time does not include encoding the features.
+            calibration. The time does not include encoding the features. For methods that are not
+            fitted on labels, it is the time of the calibration.
     """
 
     scores: Array
@@ -108,8 +109,8 @@ def score_without_labels(
         images: Training and test images.
         method: Key of the method, with its default settings.
         rows: Row numbers of the scored training images, in ascending order.
-        unlabelled: Number of training images on which the method is fitted, if it is fitted on
-            unlabelled images.
+        unlabelled: Number of the first training images, on which the method is fitted, if it learns
+            from unlabelled images.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -182,7 +183,10 @@ def calibrate_label_free_scores(
 def _predict_test(
     recognizer: Recognizer, images: EncoderImageSplits
 ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating] | None, float]:
-    """Return scores, log-odds and encoder passes per image of the test images."""
+    """Return scores, calibrated log-odds and encoder passes per image of the test images.
+
+    Without a calibration, the log-odds are None.
+    """
     test = recognizer.predict(images.test, strict=True)
     passes = test.encoding_stats.encoder_passes if test.encoding_stats else 0
     return test.scores, test.logits, passes / len(images.test)

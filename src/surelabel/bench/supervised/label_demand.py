@@ -37,7 +37,8 @@ def labels_needed(
 
     Args:
         counts: Measured numbers of labelled images, in ascending order.
-        intervals: Mean of the metric with its interval, for each number of images.
+        intervals: Mean of the metric with its interval, for each number of images. An end that is
+            NaN, as for one seed, reaches no level.
         levels: Values of the metric.
 
     Example:

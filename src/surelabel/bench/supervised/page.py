@@ -160,7 +160,7 @@ def _conclusion_reference(difference: SupervisedDifference) -> str:
 def _counts_by_relation(
     differences: list[SupervisedDifference], metric: str
 ) -> dict[str, list[int]]:
-    """Return the numbers of labelled images, by the sign of the difference in a metric."""
+    """Return the numbers of labelled images by ``higher``, ``lower`` or ``not significant``."""
     counts: dict[str, list[int]] = {}
     for difference in differences:
         of_metric = difference.metrics[metric]

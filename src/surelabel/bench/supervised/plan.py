@@ -69,20 +69,20 @@ class SupervisedPlan:
         return tuple(count for count in self.image_counts if count <= limit)
 
     def sampled_rows(self, n_train: int, n_images: int, seed: int) -> npt.NDArray[np.int64]:
-        """Return the row numbers of labelled images, which are sampled from ``n_train`` images.
+        """Return the row numbers of labelled images in ascending order, ``(n_images,)``.
 
         Samples with the same seed are nested, so that larger samples contain smaller samples.
 
         Args:
-            n_train: Number of training images.
-            n_images: Number of labelled images.
+            n_train: Number of training images, from which the labelled images are sampled.
+            n_images: Number of labelled images, at most ``n_train``.
             seed: Seed of the sample.
         """
         return np.sort(np.random.default_rng(seed).permutation(n_train)[:n_images])
 
     @property
     def n_fits(self) -> int:
-        """Return the number of all fits of one encoder."""
+        """Return the number of all fits, and calibrations of label-free methods, of one encoder."""
         return sum(
             self.n_seeds(method, count)
             for method in self.methods

@@ -43,7 +43,7 @@ class SupervisedRow(ComparisonRow):
     n_images: int
 
     def interval(self, metric: str) -> ConfidenceInterval:
-        """Return the mean of a metric with its 95 % interval over seeds."""
+        """Return the mean of a metric with its 95 % interval over seeds, NaN for one seed."""
         return paired_t_interval(self.metrics[metric])
 
 
@@ -78,7 +78,8 @@ class SupervisedResults:
         labels: Number of labels.
         plan: Sizes and settings of the comparison.
         rows: Rows of the metrics table, sorted by the number of labelled images.
-        differences: Differences of the studied methods from the other methods.
+        differences: Differences of each method of ``STUDIED_METHODS`` from each method of
+            ``TRAINED_REFERENCES`` and from the best label-free method.
         demands: Number of labelled images needed for each mAP of ``MAP_LEVELS``, by method.
     """
 
@@ -190,7 +191,7 @@ def _predict_sample(
 def _differences_of_image_count(
     measured: Mapping[str, _MeasuredRow],
 ) -> list[SupervisedDifference]:
-    """Return the differences between methods with the same number of labelled images.
+    """Return the differences of the studied methods with the same number of labelled images.
 
     Args:
         measured: Measurements by method.

@@ -22,21 +22,26 @@ def embedded_calibration(
     """Return the calibration of zero-shot scores that the package contains for an encoder.
 
     Args:
-        encoder: Any encoder. Only embedded encoders have a calibration.
+        encoder: Any encoder. Only embedded encoders at their default image size have a calibration.
         templates: Name of the prompt templates of the zero-shot scores, ``one`` or ``ensemble``.
             Other templates have no calibration.
 
     Returns:
         Dict with the name of the ``calibrator``, its fitted parameters (``state``), and a
-        description of the fit (``about``). If the package contains no calibration for the encoder
-        and the templates, None is returned.
+        description of the fit (``about``). If the package contains no calibration for the encoder,
+        its image size and the templates, None is returned.
 
     Raises:
         DataError: If the calibration was fitted for weights with another fingerprint.
     """
     if encoder.name not in ENCODERS or not isinstance(templates, str):
         return None
-    file = files("surelabel.encoders").joinpath("weights", f"{encoder.name}.calibration.json")
+    folder = files("surelabel.encoders").joinpath("weights")
+    description = parse_json(folder.joinpath(f"{encoder.name}.json").read_text(encoding="utf-8"))
+    side = description["model_cfg"]["vision_cfg"]["image_size"]
+    if encoder.preprocess_cfg["size"] != [side, side]:
+        return None
+    file = folder.joinpath(f"{encoder.name}.calibration.json")
     stored = parse_json(file.read_text(encoding="utf-8"))
     if stored["fingerprint"] != encoder.fingerprint:
         raise DataError(

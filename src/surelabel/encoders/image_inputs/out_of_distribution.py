@@ -54,8 +54,9 @@ class OODDetector:
         """Return the out-of-distribution score of a set of images.
 
         The score is the Mahalanobis distance of the set, divided by the limit for sets with this
-        number of images. A set with a score above 1 is out of distribution. The detection is more
-        reliable for sets of eight or more images than for single images.
+        number of images. A set with a score above 1 is out of distribution. Limits are interpolated
+        between the numbers in ``SET_SIZES``, and larger sets have the limit of 64 images. The
+        detection is more reliable for sets of eight or more images than for single images.
 
         Args:
             pooled: Unit vectors of the ``n`` images of the set, ``(n, d)``.
@@ -81,6 +82,8 @@ class OODDetector:
 
 def fit_ood_detector(pooled: Tensor, themes: Sequence[Tensor]) -> OODDetector:
     """Fit an out-of-distribution detector to the vectors of in-distribution images.
+
+    The limit for each number of images is computed from 1,000 sets, which are sampled with seed 0.
 
     Args:
         pooled: Unit vectors of ``n`` in-distribution images, ``(n, d)``, from which the mean and

@@ -1,4 +1,4 @@
-"""This module defines base classes of encoders without a text tower."""
+"""This module defines base classes of encoders that support only a part of the interface."""
 
 import math
 from collections.abc import Sequence
@@ -30,7 +30,9 @@ def image_only_encoder_trunk_error(name: str) -> ConfigError:
 
 
 class BaseImageOnlyEncoder:
-    """Base class of encoders without a text tower, whose unsupported methods raise ConfigError.
+    """Base class of encoders without a text tower, or with a part of the methods for texts.
+
+    Unsupported methods raise ConfigError.
 
     Args:
         name: Model name that was used to load the encoder.
@@ -94,7 +96,7 @@ class BaseImageOnlyEncoder:
         self._raise_no_patches()
 
     def supports(self, kind: str) -> bool:
-        """Return False, because the encoder computes no features other than pooled vectors."""
+        """Return False, because the encoder computes no features other than ``images``."""
         return False
 
     def with_image_size(self, size: int) -> Self:
@@ -140,7 +142,7 @@ class BaseImageOnlyEncoder:
         self._raise_no_text_tower()
 
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
-        """Return an empty list, because an encoder without a text tower has no text tokens."""
+        """Return an empty list, because the training texts of the encoder are unknown."""
         return []
 
     def count_cut_tokens(self, sentences: Sequence[str]) -> list[int]:

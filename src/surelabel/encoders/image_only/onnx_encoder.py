@@ -61,8 +61,9 @@ class OnnxEncoder(ImageOnlyEncoder):
         """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``.
 
         Raises:
-            DataError: If onnxruntime cannot run the graph, or the output of the graph contains NaN
-                or infinity.
+            InputError: If the pixels do not have the shape of preprocessed images.
+            DataError: If onnxruntime cannot run the graph, or the graph does not return one finite
+                vector per image.
         """
         return Features(
             pooled=F.normalize(self._run_graph(self.preprocess.check_pixels(pixels)), dim=-1)
@@ -150,6 +151,7 @@ def load_saved_onnx_encoder(folder: Path, manifest: dict[str, Any], device: str)
     Raises:
         DataError: If the manifest is invalid, or the ONNX file is missing or damaged.
         ConfigError: If a setting in the manifest is invalid, or the device is not the CPU.
+        MissingPart: If onnx or onnxruntime is not installed.
     """
     file = manifest["onnx"]
     if not isinstance(file, str) or Path(file).name != file:

@@ -31,8 +31,8 @@ class PrecomputedScores(PrecomputedFeatures):
     """Placeholder for the program that computed scores of images, with the labels of the columns.
 
     The vector of an image contains its log-odds or cosines, and the vector of a label selects its
-    column, so that the method ``zero_shot`` returns the scores unchanged. With several views of an
-    image, the method returns the mean over the views.
+    column. If vectors are not normalized, the method ``zero_shot`` therefore returns slope · x for
+    a log-odds or cosine x. With several views of an image, x is the mean over the views.
 
     Args:
         kind: Meaning of the scores: ``logits``, ``probabilities`` or ``cosines``.
@@ -116,7 +116,10 @@ class PrecomputedScores(PrecomputedFeatures):
         )
 
     def with_normalization(self, images: VectorNormalization | None) -> "PrecomputedScores":
-        """Return the placeholder with another normalization of the vectors, or without any."""
+        """Return the placeholder with another normalization of the vectors.
+
+        If ``images`` is None, vectors are not normalized.
+        """
         return PrecomputedScores(
             self.kind,
             self.columns,
@@ -144,7 +147,7 @@ class PrecomputedScores(PrecomputedFeatures):
         """Return a unit vector for each of ``c`` labels, which selects its column, ``(c, d)``.
 
         Args:
-            names: Labels, in upper or lower case.
+            names: Labels. Each label must be a spelling of a column; case is not considered.
             templates: Prompt templates. This argument has no effect.
 
         Raises:
@@ -222,8 +225,8 @@ def precomputed_scores_of_kind(
         views: Number of views of each image, >= 1.
 
     Raises:
-        ConfigError: If the kind is unknown, if there is no column, if a column occurs twice, or if
-            ``views`` is below 1.
+        ConfigError: If the kind is unknown, if there is no column, if a column occurs twice, if
+            ``views`` is below 1, or if an image has more than 1,048,576 scores.
 
     Example:
         >>> precomputed_scores_of_kind("logits", "cpu", columns=["dog", "cat"]).width

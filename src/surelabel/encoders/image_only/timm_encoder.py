@@ -85,7 +85,11 @@ class TimmEncoder(ImageOnlyEncoder):
 
     @torch.no_grad()
     def encode_images(self, pixels: Tensor) -> Features:
-        """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``."""
+        """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``.
+
+        Raises:
+            InputError: If the pixels do not have the shape of preprocessed images.
+        """
         vectors = self.model(self.preprocess.check_pixels(pixels).to(self.device))
         return Features(pooled=F.normalize(vectors, dim=-1))
 
@@ -189,10 +193,11 @@ def timm_encoder(
         architecture: Name of the architecture in timm, such as ``resnet50`` or
             ``resnet50.a1_in1k``.
         device: Device of the encoder, such as ``cpu`` or ``cuda``.
-        pretrained: If True, pretrained weights are loaded. If False, the weights are random, so
-            that the network must be trained.
+        pretrained: If True, pretrained weights are loaded from the Hugging Face hub. If False, the
+            weights are random, so that the network must be trained. If ``weights`` is given, this
+            setting has no effect.
         weights: Path of a ``.safetensors`` file with weights of ``architecture``, with or without
-            a classifier. If empty, pretrained weights are loaded from the Hugging Face hub.
+            a classifier. If empty, ``pretrained`` selects the weights.
         size: Side of the images in pixels. If 0, the image size of the pretraining configuration
             is used.
         resize_mode: Resize mode ``shortest`` (center crop), ``longest`` (padding) or ``squash``.
@@ -201,14 +206,16 @@ def timm_encoder(
     Raises:
         UnknownName: If timm does not contain the architecture or the tag of the weights.
         DataError: If the weights cannot be downloaded or read, or belong to another network.
-        ConfigError: If ``resize_mode`` is invalid, or the network does not support the image size.
+        ConfigError: If ``size`` or ``resize_mode`` is invalid, or the network does not support the
+            image size or does not compute one vector per image.
 
     Source:
         Wightman, PyTorch Image Models, https://github.com/huggingface/pytorch-image-models.
 
     Differs:
         The shorter side of an image is not cropped. The evaluation transform of timm removes 5 to
-        12 % of the shorter side, although the removed part may contain small objects.
+        12 % of the shorter side, although the removed part may contain small objects. An
+        interpolation other than bicubic and bilinear is replaced by bicubic interpolation.
     """
     name = f"timm:{architecture}"
     check_timm_network_architecture(architecture)

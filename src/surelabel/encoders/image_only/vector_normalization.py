@@ -29,8 +29,9 @@ class VectorNormalization:
         kind: One of three kinds:
 
             - ``standardize``: subtract the mean of each column, divide by its standard deviation
-              and by sqrt(d). The mean squared length of the training vectors is then 1, as for
-              unit vectors. Columns that are constant in training are 0.
+              and by sqrt(d). Columns that are constant in training are 0. If no column is
+              constant, the mean squared length of the training vectors is then 1, as for unit
+              vectors.
             - ``unit``: divide each vector by its length.
             - ``none``: return the vectors unchanged.
         mean: Mean of each column of the training vectors, ``(d,)``, for ``standardize`` only.

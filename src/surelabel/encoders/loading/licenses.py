@@ -60,6 +60,9 @@ def _repository(architecture: str, tag: str) -> str:
 def model_card_license(file: Path | None, source: str) -> EncoderLicense:
     """Return the license in the metadata of a model card.
 
+    If the license is ``other``, the field ``license_name`` is used. A name with characters other
+    than letters, digits, dots, hyphens and underscores is unknown.
+
     Args:
         file: Model card. If it is None or does not exist, the license is unknown.
         source: Description of the model card, such as ``the model card of owner/name``.
@@ -77,7 +80,7 @@ def model_card_license(file: Path | None, source: str) -> EncoderLicense:
 
 
 def _model_card_metadata(file: Path) -> dict[str, str]:
-    """Return the metadata of a model card whose values are single words or lines."""
+    """Return the metadata of a model card as strings; the value of a list is its first item."""
     with open_regular_file(file) as stream:
         lines = stream.read(METADATA_LIMIT).decode("utf-8", errors="replace").splitlines()
     metadata: dict[str, str] = {}

@@ -34,7 +34,8 @@ def open_clip_name_hint(repository: str) -> str:
     """Return a sentence with the model name for a repository of the hub, or an empty string.
 
     The repositories of SigLIP, SigLIP 2 and CLIP in the format of transformers are translated to
-    the same weights in open_clip.
+    the same weights in open_clip. If open_clip lacks these weights, the sentence names the most
+    similar weights. For TIPSv2 and NaFlex models, the sentence names the prefix ``transformers:``.
 
     Args:
         repository: Name of a repository on the hub, such as ``google/siglip2-base-patch16-224``.

@@ -127,7 +127,7 @@ def _count_model_values(model: nn.Module) -> int:
 
 
 def _count_stored_checkpoint_values(weights: Path) -> int:
-    """Return the number of values in a file of weights, or an upper limit for a ``.pt`` file.
+    """Return the number of values in a file of weights, or an upper limit for a pickle.
 
     Raises:
         DataError: If the file is not a regular file, or its header is damaged.

@@ -142,7 +142,11 @@ class OpenClipEncoder:
 
     @torch.no_grad()
     def encode_images(self, pixels: Tensor) -> Features:
-        """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``."""
+        """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``.
+
+        Raises:
+            InputError: If the pixels do not have the shape of preprocessed images.
+        """
         pooled = self.model.encode_image(self._check_pixels(pixels), normalize=True)
         return Features(pooled=pooled)
 
@@ -186,6 +190,9 @@ class OpenClipEncoder:
         """Return ``pooled``, ``patches`` and the outputs of several layers, ``multi_layer``.
 
         The vectors and layers are defined in :func:`multi_layer_patch_features`.
+
+        Raises:
+            ConfigError: If the image tower does not support patch vectors.
         """
         return multi_layer_patch_features(self.model.visual, self._check_pixels(pixels))
 
@@ -279,7 +286,10 @@ class OpenClipEncoder:
 
     @torch.no_grad()
     def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
-        """Return one unit vector for each of ``s`` sentences, ``(s, d)``."""
+        """Return one unit vector for each of ``s`` sentences, ``(s, d)``.
+
+        Sentences that are longer than the context length of the text tower are cut.
+        """
         vectors = [torch.zeros(0, self.width, device=self.device)]
         for start in range(0, len(sentences), TEXT_BATCH):
             tokens = self.tokenizer(list(sentences[start : start + TEXT_BATCH]))
@@ -331,7 +341,8 @@ class OpenClipEncoder:
     def count_cut_tokens(self, sentences: Sequence[str]) -> list[int]:
         """Return the number of tokens of each sentence beyond the context of the text tower.
 
-        The tokens of words are counted; start and end tokens are always in the context.
+        These tokens are cut from the words of the sentence, because start and end tokens are always
+        in the context.
         """
         context = int(self.tokenizer.context_length)
         if isinstance(self.tokenizer, SimpleTokenizer):

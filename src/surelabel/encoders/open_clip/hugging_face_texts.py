@@ -80,7 +80,7 @@ def hugging_face_tokenizer(folder: Path, text_cfg: Mapping[str, Any]) -> HFToken
     Raises:
         DataError: If a file is not a regular file, or a JSON file with settings is damaged.
         ConfigError: If ``tokenizer_config.json`` or ``special_tokens_map.json`` contains a key that
-            is not in ``TOKENIZER_CONFIG_KEYS``.
+            is not accepted; see :func:`check_hugging_face_tokenizer_folder`.
     """
     check_hugging_face_tokenizer_folder(folder)
     return HFTokenizer(
@@ -209,8 +209,12 @@ def _largest_text_config_number(key: str) -> int:
 def check_hugging_face_tokenizer_folder(folder: Path) -> None:
     """Check the files of a tokenizer, and the keys of its settings.
 
+    A key is accepted if it is in ``TOKENIZER_CONFIG_KEYS``, ends with ``_token``, or has an empty
+    or false value.
+
     Raises:
-        DataError: If an entry of the folder is neither a regular file nor a folder.
+        DataError: If an entry of the folder is neither a regular file nor a folder, or a JSON file
+            with settings is damaged.
         ConfigError: If a key is not accepted.
     """
     for file in sorted([*folder.iterdir(), *folder.glob("additional_chat_templates/*")]):

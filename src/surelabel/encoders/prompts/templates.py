@@ -25,8 +25,8 @@ def prompt_templates(choice: str | Path | Sequence[str]) -> tuple[str, ...]:
             photo of a {}.", and the set ``ensemble`` contains the 80 ImageNet templates of CLIP.
 
     Raises:
-        ConfigError: If a template does not contain exactly one ``{}``, or if ``choice`` is
-            neither a name, a template nor a file.
+        ConfigError: If there is no template, if a template does not contain exactly one ``{}``, or
+            if ``choice`` is neither a name, a template nor a file.
         DataError: If the file of templates cannot be read as text, or is empty.
 
     Example:
@@ -80,7 +80,9 @@ def encode_labels_with_templates(
     names: Sequence[str],
     templates: Sequence[str],
 ) -> Tensor:
-    """Return one unit vector for each of ``c`` labels, ``(c, d)``: the mean over the templates.
+    """Return one unit vector for each of ``c`` labels, ``(c, d)``.
+
+    The vector of a label is the normalized mean of the sentence vectors over the templates.
 
     Args:
         encode_sentences: Function that returns one unit vector for each of s sentences, ``(s, d)``.
@@ -88,7 +90,7 @@ def encode_labels_with_templates(
         templates: Prompt templates, each with one ``{}``.
 
     Raises:
-        ConfigError: If a template does not contain exactly one ``{}``.
+        ConfigError: If there is no template, or a template does not contain exactly one ``{}``.
     """
     check_prompt_templates(tuple(templates))
     sentences = [template.replace("{}", name) for name in names for template in templates]

@@ -27,7 +27,7 @@ class ContextPromptTextEncoder:
     If the attention of the tower is causal, tokens after the last end token have no effect and are
     removed. Sentences are encoded in chunks of at most 128. If there are several chunks and
     gradients are recorded, the activations of a chunk are computed again in the backward pass, so
-    that the memory does not grow with the number of labels.
+    that the memory for activations does not grow with the number of labels.
 
     The encoder is not an ``nn.Module``, so a module that contains the encoder does not save the
     weights of the tower. A deep copy returns the same object.

@@ -35,7 +35,7 @@ class LastBlocks:
 
     Raises:
         ConfigError: If the tower is not a ViT with known attention layers and at most one class
-            token, or has fewer than ``depth`` blocks.
+            token, or ``depth`` is not an integer from 1 to the number of blocks.
 
     Source:
         Recover and Match (CVPR 2025, arXiv:2503.15337), section 4.2 and appendix B: self-aware
@@ -70,7 +70,7 @@ class LastBlocks:
 
         Yields:
             The output of self-aware attention and the output tokens of each block, both of shape
-            ``(n, 1 + p, w)``.
+            ``(n, 1 + p, w)``. Self-aware attention is computed without the prompts of the block.
 
         Raises:
             InputError: If ``tokens`` is not a three-dimensional tensor, or if ``prompts`` does not
@@ -166,7 +166,7 @@ def plain_vit_blocks(visual: Any) -> Any:
 
 
 def check_last_block_count(blocks: Any, depth: int, *, setting: str = "depth") -> None:
-    """Check that the tower has at least ``depth`` blocks.
+    """Check that ``depth`` is at least 1 and at most the number of blocks of the tower.
 
     Args:
         blocks: Blocks of the tower.

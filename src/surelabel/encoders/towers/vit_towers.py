@@ -227,7 +227,7 @@ def project_timm_tokens(trunk: Any, head: nn.Module, tokens: Tensor) -> Tensor:
 def vit_tower(visual: Any) -> OpenClipVit | TimmVit | None:
     """Return the ViT of an image tower, or None if its blocks cannot be run one by one.
 
-    The blocks must have self-attention whose values and keys are known; see
+    The values and outputs of the self-attention of each block must be known; see
     :func:`block_has_value_attention`. The pooling must be defined for a single token.
 
     Args:

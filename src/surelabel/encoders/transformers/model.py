@@ -116,7 +116,7 @@ def _model_config_and_size(name: str, settings: Mapping[str, Any]) -> tuple[Any,
 
 @contextmanager
 def _muted_transformers() -> Iterator[None]:
-    """Hide the progress bars and the warnings of transformers about unused default tokens."""
+    """Hide the progress bars and the warnings of transformers, such as those of unused tokens."""
     logging = import_module("transformers.utils.logging")
     had_progress_bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()

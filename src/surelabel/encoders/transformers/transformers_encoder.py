@@ -148,7 +148,11 @@ class TransformersEncoder(BaseImageOnlyEncoder):
 
     @torch.no_grad()
     def encode_images(self, pixels: Tensor) -> Features:
-        """Return ``pooled`` unit vectors of preprocessed images, the output of ``preprocess``."""
+        """Return ``pooled`` unit vectors of preprocessed images, the output of ``preprocess``.
+
+        Raises:
+            InputError: If the pixels do not have the shape of preprocessed images.
+        """
         return Features(pooled=F.normalize(self._image_tower(pixels.to(self.device)), dim=-1))
 
     @torch.no_grad()
@@ -192,7 +196,8 @@ class TransformersEncoder(BaseImageOnlyEncoder):
     def with_image_size(self, size: int) -> "TransformersEncoder":
         """Return an encoder for another image size, with interpolated position embeddings.
 
-        The encoder for each size is created once.
+        If ``size`` is ``input_side``, this encoder is returned. The encoder for each size is
+        created once.
 
         Args:
             size: Side of the images in pixels. For SigLIP 2 NaFlex, the side of a square image,

@@ -10,7 +10,7 @@ INTERPOLATING_TOWERS = ("clip_vision_model", "metaclip_2_vision_model", "siglip_
 
 
 class TransformersVit:
-    """ViT of transformers with equal patch grids, as described in :class:`VitTower`.
+    """ViT of transformers for images with one patch grid, as described in :class:`VitTower`.
 
     Args:
         model: Dual encoder of transformers: CLIP, MetaCLIP 2, SigLIP, SigLIP 2 or TIPSv2.
@@ -102,16 +102,11 @@ class TransformersVit:
 
 
 def position_options(tower_type: str) -> dict[str, bool]:
-    """Return the option of a tower that interpolates its position embeddings to any image size.
+    """Return the option with which a tower interpolates its position embeddings to any image size.
 
-    The towers of SigLIP 2 NaFlex and TIPSv2 have no such option, because they always interpolate.
+    The result is empty for SigLIP 2 NaFlex and TIPSv2, whose towers always interpolate.
 
     Args:
         tower_type: ``model_type`` of the image tower.
     """
-    has_option = tower_type in (
-        "clip_vision_model",
-        "metaclip_2_vision_model",
-        "siglip_vision_model",
-    )
-    return {"interpolate_pos_encoding": True} if has_option else {}
+    return {"interpolate_pos_encoding": True} if tower_type in INTERPOLATING_TOWERS else {}

@@ -131,7 +131,7 @@ class TreeEnsemble(nn.Module):
         unexpected_keys: list[str],
         error_messages: list[str],
     ) -> None:
-        """Load any number of trees and nodes, and reject nodes from which no leaf is reached."""
+        """Load any number of trees and nodes, and report an error if their arrays are invalid."""
         values = {name: state.get(f"{prefix}{name}") for name in self._buffers}
         arrays = {name: value for name, value in values.items() if isinstance(value, Tensor)}
         if len(arrays) == len(values):

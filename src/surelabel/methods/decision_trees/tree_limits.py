@@ -15,7 +15,8 @@ def limit_trees(
 
     A tree of n images has at most n / min_leaf_images leaves. If the trees would need f times the
     limit, the smallest leaf size is multiplied by sqrt(f) and rounded up. The number of trees is
-    then the largest number within the limit, about 1 / sqrt(f) of the requested number.
+    then the largest number within the limit, about 1 / sqrt(f) of the requested number. If not even
+    one tree would be within the limit, the smallest leaf size is that with which one tree is.
 
     Args:
         n_images: Number of training images of a forest, or the sum over several forests.
@@ -40,6 +41,8 @@ def limit_trees(
 def limit_boosted_trees(n_labels: int, max_leaves: int, n_trees: int) -> int:
     """Return the number of trees per label with which the trees of all labels need at most 50 MB.
 
+    The number is at most ``n_trees``, and at least 1 even if the limit is exceeded.
+
     Args:
         n_labels: Number of labels.
         max_leaves: Largest number of leaves of a tree, each with one value.
@@ -55,6 +58,10 @@ def limit_boosted_trees(n_labels: int, max_leaves: int, n_trees: int) -> int:
 
 def min_leaf_images_of_fit(min_leaf_images: int, n_images: int) -> int:
     """Return the smallest number of images of a leaf, at most a tenth of the training images.
+
+    Args:
+        min_leaf_images: Requested smallest number of images of a leaf.
+        n_images: Number of training images. With fewer than 20 images, the result is 1.
 
     Example:
         >>> min_leaf_images_of_fit(20, 1_000), min_leaf_images_of_fit(20, 60)

@@ -55,7 +55,10 @@ def tree_nodes_of_scikit_learn(
     missing_goes_left: npt.NDArray[np.integer],
     is_leaf: npt.NDArray[np.bool_],
 ) -> TreeNodes:
-    """Convert the nodes of a tree of scikit-learn to ``TreeNodes``; entries of leaves are replaced.
+    """Convert the nodes of a tree of scikit-learn to ``TreeNodes``.
+
+    Thresholds are rounded down to single precision. Feature and threshold of a leaf become 0, and
+    its children -1.
 
     Args:
         feature: Column that each inner node compares, ``(m,)``.

@@ -25,10 +25,10 @@ class DenseRegions(Method):
 
         score = w · max over patches of R + (1 - w) · max(s(image), s(window 1), …)
 
-    w is ``patch_weight``, s the score of ``zero_shot``, and R the patch scores after
-    ``refine_by_attention``. The windows contain the highest-scoring patches of different labels;
-    see ``select_windows``. An image needs one encoder pass at ``image_size``, and one encoder pass
-    at the default size for each window.
+    w is ``patch_weight``, s the text score of ``TextScorer``, and R the text scores of patches
+    after ``refine_by_attention``. The windows contain the highest-scoring patches of different
+    labels; see ``select_windows``. An image needs one encoder pass at ``image_size``, and one
+    encoder pass at the default size for each window.
 
     Args:
         encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
@@ -43,7 +43,8 @@ class DenseRegions(Method):
             windows have the weight 1 - w.
 
     Raises:
-        ConfigError: If a setting is out of range, or the encoder does not support ``image_size``.
+        ConfigError: If a setting is out of range, or the encoder does not support ``image_size``,
+            or has no attention between patches.
 
     Source:
         TagCLIP (Lin et al., AAAI 2024), arXiv:2312.12828: patches from self-aware attention, a
@@ -135,7 +136,10 @@ class DenseRegions(Method):
 
     @torch.no_grad()
     def next_views(self, features: Features) -> list[ViewLayout | None] | None:
-        """Return windows around the highest-scoring patches, or None if no windows are needed."""
+        """Return windows around the highest-scoring patches.
+
+        If ``windows`` is 0 or the windows are already encoded, the result is None.
+        """
         if features.views is not None or not self.windows:
             return None
         return [
@@ -149,7 +153,11 @@ class DenseRegions(Method):
         ]
 
     def forward(self, features: Features) -> Tensor:
-        """Return scores ``(n, c)`` of images from their vectors, patches, attention and views."""
+        """Return scores ``(n, c)`` of images from their vectors, patches, attention and views.
+
+        Raises:
+            InputError: If the features contain no patches, or no attention between patches.
+        """
         return self.view_scores(features).amax(dim=1)
 
     def view_scores(self, features: Features) -> Tensor:

@@ -23,7 +23,8 @@ def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]
         grid: Numbers of rows and columns of the patch grid.
 
     Returns:
-        Finite log-odds, ``(n, p, c)``. A constant map does not change.
+        Finite log-odds, ``(n, p, c)``. In single precision, log-odds above 15.9 are clipped. A
+        constant map does not change otherwise.
 
     Raises:
         InputError: If the shapes do not match, or ``grid`` does not contain ``p`` patches.

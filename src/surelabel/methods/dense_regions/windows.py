@@ -25,7 +25,7 @@ def select_windows(maps: Tensor, *, count: int, window_size: float) -> list[list
         image in [0, 1]. There are fewer than ``count`` windows if no label or no patch is left.
 
     Source:
-        none; ours. TagCLIP (Lin et al., AAAI 2024) crops one box for each high-scoring label
+        None; ours. TagCLIP (Lin et al., AAAI 2024) crops one box for each high-scoring label
         instead.
 
     Example:

@@ -30,11 +30,11 @@ class InstanceScorer(nn.Module):
     the reference list. tau is the scale of the encoder, and T is ``pooling_temperature``. The
     linear map M, the text offsets o_c, the relative scale s, the slopes and the biases are learned.
     The loss contains the squares of M, o_c, alpha_c and beta_c, weighted by ``prior_strength``.
-    Relative to the losses of the targets, this weight is inversely proportional to the number of
-    targets. The embedding of a rare label therefore stays close to its text, and its slope and bias
-    stay close to the shared slope and bias. A label without positive images has the text embedding,
-    the shared slope and the shared bias. After the fit, the score of a label does not depend on
-    other labels.
+    Relative to the mean loss of the known targets, this weight is inversely proportional to the
+    number of known targets. The embedding of a rare label therefore stays close to its text, and
+    its slope and bias stay close to the shared slope and bias. A label without positive images has
+    the text embedding, the shared slope and the shared bias. After the fit, the score of a label
+    does not depend on other labels.
 
     Args:
         encoder: Encoder of images and texts.
@@ -62,8 +62,8 @@ class InstanceScorer(nn.Module):
         super().__init__()
         if not 0 < pooling_temperature < math.inf or not 0 <= prior_strength < math.inf:
             raise ConfigError(
-                "pooling_temperature must be a number above 0 and prior_strength 0 or more; got "
-                f"pooling_temperature={pooling_temperature}, prior_strength={prior_strength}."
+                "pooling_temperature must be above 0, prior_strength 0 or more, and both finite; "
+                f"got pooling_temperature={pooling_temperature}, prior_strength={prior_strength}."
             )
         self.pooling_temperature, self.prior_strength = pooling_temperature, prior_strength
         self.text_scorer = TextScorer(encoder, names, templates=templates)
@@ -80,6 +80,8 @@ class InstanceScorer(nn.Module):
     def initialize(self, instances: Tensor, targets: Tensor, known: Tensor, link: Link) -> None:
         """Initialize the shared slope and bias by Platt scaling, and mark labels with positives.
 
+        The number of known targets is also stored, because the prior depends on it.
+
         Args:
             instances: Vectors of t instances of n training images, ``(n, t, d)``.
             targets: Targets in [0, 1], ``(n, c)``.
@@ -87,7 +89,7 @@ class InstanceScorer(nn.Module):
             link: Link of the loss; see ``initial_scale_and_bias``.
         """
         slope, bias = initial_scale_and_bias(
-            self._pooled(instances), targets, known, link, min_slope=MIN_INITIAL_SLOPE
+            self._pooled_scores(instances), targets, known, link, min_slope=MIN_INITIAL_SLOPE
         )
         self.log_slope.copy_(slope.log())
         self.bias.copy_(bias)
@@ -98,14 +100,14 @@ class InstanceScorer(nn.Module):
         """Return the scores ``(n, c)`` of images with instances ``(n, t, d)``."""
         _, log_slopes, biases = self.classes()
         slopes = (self.log_slope + log_slopes).exp()
-        scores: Tensor = slopes * self._pooled(instances) + self.bias + biases
+        scores: Tensor = slopes * self._pooled_scores(instances) + self.bias + biases
         return scores
 
     def instance_scores(self, instances: Tensor) -> Tensor:
         """Return the scores of each instance as if it were an image, ``(n, t, c)``."""
         _, log_slopes, biases = self.classes()
         slopes = (self.log_slope + log_slopes).exp()
-        scores: Tensor = slopes * self._compared(instances) + self.bias + biases
+        scores: Tensor = slopes * self._relative_scores(instances) + self.bias + biases
         return scores
 
     def prior_loss(self) -> Tensor:
@@ -116,19 +118,22 @@ class InstanceScorer(nn.Module):
         return vectors + NUMBER_PRIOR * numbers
 
     def prior_of(self, parameters: Tensor) -> Tensor:
-        """Return the weighted sum of squares of the given parameters, ``()``."""
+        """Return the sum of squares of the given parameters, times the prior weight, ``()``.
+
+        The prior weight is ``prior_strength`` divided by the number of known targets.
+        """
         return self.prior_strength / self.n_known_targets * parameters.square().sum()
 
-    def _pooled(self, instances: Tensor) -> Tensor:
-        """Return the pooled scores without slope and bias, ``(n, c)``."""
+    def _pooled_scores(self, instances: Tensor) -> Tensor:
+        """Return the pooled scores without slopes and biases, ``(n, c)``."""
         n_images = max(INSTANCES_PER_BATCH // instances.shape[1], 1)
         pooled = [
-            (self._compared(batch) / self.pooling_temperature).logsumexp(dim=1)
+            (self._relative_scores(batch) / self.pooling_temperature).logsumexp(dim=1)
             for batch in instances.split(n_images)
         ]
         return self.pooling_temperature * torch.cat(pooled)
 
-    def _compared(self, instances: Tensor) -> Tensor:
+    def _relative_scores(self, instances: Tensor) -> Tensor:
         """Return the scores of instances relative to the reference list, ``(n, t, c)``."""
         mapped = F.normalize(instances + instances @ self.linear_map.T, dim=-1)
         texts = F.normalize(self.text_scorer.texts + self.classes()[0], dim=-1)

@@ -32,7 +32,7 @@ class MultipleInstanceMethod(Method):
 
     @property
     def fit_names(self) -> list[str]:
-        """Return the labels of the fit, which have learned parameters."""
+        """Return the labels of the fit; those with positive images have learned parameters."""
         return self.scorer.classes.fit_names
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ class PairProjection(nn.Module):
         width: Width of the common space. If None, the width of the image vectors is used.
 
     Raises:
-        ConfigError: If a width is not an integer of 1 or more.
+        ConfigError: If ``text_width`` or ``width`` is not an integer of 1 or more.
     """
 
     def __init__(self, image_width: int, text_width: int | None = None, width: int | None = None):

@@ -16,12 +16,12 @@ RANDOM_VECTORS = 16  # number of vectors of a context without words, as in the p
 class LearnedContext(nn.Module):
     """Compute text vectors of labels with learned context vectors before the label.
 
-    Outside training, the vectors are computed once and cached until training continues or other
-    weights are loaded.
+    In evaluation mode without gradients, the vectors are computed once and cached until training
+    continues or the context vectors change.
 
     Args:
         encoder: Encoder whose text tower stays frozen.
-        names: Labels.
+        names: Labels. Synonyms of one label are separated by ``|``.
         words: Text whose token embeddings initialize the context, or an empty text.
         length: Number of context vectors that are initialized at random, >= 1. If None, the context
             is initialized by ``words``, or has 16 random vectors if ``words`` is empty.
@@ -31,8 +31,8 @@ class LearnedContext(nn.Module):
         vectors: Context vectors, ``(m, w)``, or ``(c, m, w)`` if they are class-specific.
 
     Raises:
-        ConfigError: If ``length`` is out of range, or the context and a label
-            are longer than the text tower allows.
+        ConfigError: If ``length`` is out of range, the encoder has no text tower of open_clip, or
+            the context and a label are longer than the text tower allows.
 
     Source:
         Zhou et al., Learning to Prompt for Vision-Language Models, IJCV 2022, arXiv:2109.01134,
@@ -78,7 +78,10 @@ class LearnedContext(nn.Module):
         return self._latest
 
     def latest(self) -> Tensor:
-        """Return the vectors of the last forward pass, ``(c, d)``, with gradients in training."""
+        """Return the vectors of the last forward pass, ``(c, d)``, with gradients in training.
+
+        If the vectors of the last forward pass are no longer cached, they are computed.
+        """
         return self() if self._latest is None else self._latest
 
     def encode_for_images(self, contexts: Tensor) -> Tensor:
@@ -93,7 +96,8 @@ class LearnedContext(nn.Module):
         """Return one unit vector per word, with the learned context, ``(k, d)``.
 
         Raises:
-            ConfigError: If the context vectors are class-specific.
+            ConfigError: If the context vectors are class-specific, or the context and a word are
+                longer than the text tower allows.
         """
         if self.is_class_specific:
             raise ConfigError(

@@ -20,7 +20,8 @@ class RegionShares(nn.Module):
 
     The fractions have no gradient. In training, the plan is computed with the teacher plan of the
     frozen texts. Outside training, the plan is computed for the labels of the fit, and is extended
-    to each label. The fractions of a label therefore do not depend on other new labels.
+    to each label. The fractions of a label therefore do not depend on other new labels. If a
+    transport cannot be extended, such as ``bipartite``, the plan is computed for all labels.
 
     Args:
         names: Labels, length c.
@@ -50,11 +51,17 @@ class RegionShares(nn.Module):
 
     @torch.no_grad()
     def use_fit_labels(self, names: Sequence[str], context: LearnedContext) -> None:
-        """Compute the plan for the labels of the fit.
+        """Encode the labels of the fit, for which the plan is computed from now on.
+
+        If the labels of the fit are those of this module, no label is encoded.
 
         Args:
             names: Labels of the fit, length r.
             context: Learned context with the weights of the fit, which must be loaded before.
+
+        Raises:
+            ConfigError: If the context is class-specific, and the labels of the fit are not those
+                of this module.
         """
         self.fit_names, self.fit_texts, self.is_new = list(names), None, None
         if self.fit_names != self._names:

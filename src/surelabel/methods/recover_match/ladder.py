@@ -38,6 +38,10 @@ class LadderLocalAdapter(nn.Module):
             contains only the last ``depth`` blocks. The masks also differ; see
             ``LadderTextGuidedSelection``.
 
+    Raises:
+        ConfigError: If the image tower is not a ViT, has fewer than ``depth`` blocks, or has
+            relative or rotary position embeddings and ``prompts`` is above 0.
+
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, section 4.2 (eq. 3
@@ -45,12 +49,12 @@ class LadderLocalAdapter(nn.Module):
 
     Differs:
         In the paper and in the released code, the sum begins with the input tokens of its first
-        block; here the sum begins with zero. Both variants were compared on 500 validation images
-        of Scenes with the frozen `tiny-vit`. The percentage of labels whose highest-scoring patch
-        is inside a box of the label was measured. With sums from the first block on, the percentage
-        is 75.2 % without the input tokens, and 74.8 % with the input tokens. With sums from the
-        fourth block on, the percentage is 73.7 % without and 66.3 % with the input tokens. For the
-        patches of the unchanged tower, it is 12.6 %; the chance level is 11 %.
+        block; here the sum begins with zero. Both sums were compared on 500 validation images of
+        Scenes with the frozen `tiny-vit`. The percentage of labels whose highest-scoring patch is
+        inside a box of the label was measured. With sums from the first block on, the percentage is
+        75.2 % without the input tokens, and 74.8 % with the input tokens. With sums from the fourth
+        block on, the percentage is 73.7 % without and 66.3 % with the input tokens. For the patches
+        of the unchanged tower, it is 12.6 %; the chance level is 11 %.
 
         The paper averages the self-aware attention and the selection of a block, and the released
         code adds them. If the sum has no other terms, the results are equal after the final layer
@@ -81,7 +85,12 @@ class LadderLocalAdapter(nn.Module):
         self._last_blocks.check_prompts(self.prompts)
 
     def run_blocks(self, features: Features) -> list[BlockOutput]:
-        """Run the last blocks of the tower with the visual prompts, and return their outputs."""
+        """Run the last blocks of the tower with the visual prompts, and return their outputs.
+
+        Raises:
+            InputError: If the features lack the inputs of the last blocks, the sum of self-aware
+                attention, or the grid.
+        """
         return list(self._last_blocks.run_blocks(self._block_input(features), self.prompts))
 
     def image_vectors(self, features: Features, outputs: list[BlockOutput]) -> Tensor:
@@ -114,7 +123,8 @@ class LadderLocalAdapter(nn.Module):
     def frozen_region_vectors(self, features: Features, outputs: list[BlockOutput]) -> Tensor:
         """Return the region vectors of the frozen encoder, ``(n, p, d)``.
 
-        The vectors are computed from self-aware attention, without selections and prompts.
+        The vectors are computed from self-aware attention, without selections and prompts, and are
+        not normalized. In both variants, the sum starts at the first block of the ladder features.
         """
         if self.prompts is not None:
             outputs = list(self._last_blocks.run_blocks(self._block_input(features)))
@@ -211,7 +221,7 @@ class LadderTextGuidedSelection(nn.Module):
 
 
 def _ladder_batch_norm(norm: Any, maps: Tensor) -> Tensor:
-    """Apply a batch norm; if the batch has a single patch, use the running statistics."""
+    """Apply a batch norm; in training on a single patch, use the running statistics."""
     if norm.training and maps[:, 0].numel() == 1:
         return F.batch_norm(maps, norm.running_mean, norm.running_var, norm.weight, norm.bias)
     normalized: Tensor = norm(maps)

@@ -15,10 +15,10 @@ ALL_LAYERS = 10**6  # more layers than any text tower has
 
 
 class PromptedLabels(nn.Module):
-    """Compute text vectors of labels with trained prompt tokens in the last text layers.
+    """Compute text vectors of labels with learned prompt tokens in the last text layers.
 
-    Outside training, the vectors are computed once and cached until training continues or other
-    weights are loaded.
+    In evaluation mode without gradients, the vectors are computed once and cached until training
+    continues or other weights are loaded.
 
     Args:
         encoder: Encoder whose text tower stays frozen.
@@ -28,6 +28,9 @@ class PromptedLabels(nn.Module):
             unchanged.
         layers: Number of last layers with prompts, limited by the depth of the tower. If None, the
             last quarter of the layers has prompts, at least one layer.
+
+    Raises:
+        ConfigError: If there are prompts, and the text tower does not support them.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through

@@ -90,8 +90,8 @@ class RecoverMatch(Method):
             in the last ``depth`` blocks. The masks also differ; see ``LadderTextGuidedSelection``.
 
     Raises:
-        ConfigError, UnknownName: If a setting is unknown or out of range, or the encoder has no
-            ViT.
+        ConfigError, UnknownName: If a setting is unknown or out of range, or the encoder has no ViT
+            or no texts.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -210,7 +210,7 @@ class RecoverMatch(Method):
         return self.matching.needs_all_labels
 
     def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:
-        """Compute selections, region weights and plan for the labels of the fit.
+        """Encode the labels of the fit, for which selections, region weights and plan are computed.
 
         Args:
             encoder: Encoder of this method.

@@ -53,11 +53,17 @@ class RegionMatching:
     def __post_init__(self) -> None:
         configure_table_entry(TRANSPORTS, self.transport)
         if not 0 < self.regularization < math.inf:
-            raise ConfigError(f"regularization must be above 0; got {self.regularization}.")
+            raise ConfigError(
+                f"regularization must be above 0, and finite; got {self.regularization}."
+            )
         if not 0 <= self.knowledge_weight < math.inf:
-            raise ConfigError(f"knowledge_weight must be 0 or more; got {self.knowledge_weight}.")
+            raise ConfigError(
+                f"knowledge_weight must be 0 or more, and finite; got {self.knowledge_weight}."
+            )
         if not 0 <= self.presence_scale < math.inf:
-            raise ConfigError(f"presence_scale must be 0 or more; got {self.presence_scale}.")
+            raise ConfigError(
+                f"presence_scale must be 0 or more, and finite; got {self.presence_scale}."
+            )
 
     def plan(
         self,
@@ -72,7 +78,8 @@ class RegionMatching:
         Args:
             similarities: Cosines of regions and labels, ``(n, p, c)``.
             frozen: Cosines of regions and labels of the frozen encoder, ``(n, p, c)``, from which
-                the teacher plan is computed. If None, no teacher plan is used.
+                the teacher plan is computed. If None, or if ``knowledge_weight`` is 0, no teacher
+                plan is used.
             positive: Boolean mask of the positive labels of each image, ``(n, c)``, required with
                 ``frozen``.
             max_steps: Largest number of steps of iterative transports.
@@ -101,9 +108,9 @@ class RegionMatching:
 
     @property
     def needs_all_labels(self) -> bool:
-        """Return whether the regions of a label depend on the other labels of the plan.
+        """Return whether the plan must be computed for all scored labels.
 
-        If False, the regions are computed from the plan of reference labels; see ``region_shares``.
+        If False, the plan of reference labels can be extended to each label; see ``region_shares``.
         """
         half = torch.full((1, 2), 0.5)
         plan = TRANSPORTS[self.transport](torch.zeros(1, 2, 2), half, half)
@@ -136,7 +143,7 @@ class RegionMatching:
                 are not reference labels. See ``region_shares``.
 
         Raises:
-            NotConverged: If the plan did not converge.
+            NotConverged: If the plan of an image did not converge.
         """
         if plan is None and reference is not None:
             return (self.region_shares(similarities, reference, is_new) * similarities).sum(1)
@@ -163,7 +170,7 @@ class RegionMatching:
                 ``reference``.
 
         Raises:
-            NotConverged: If the plan did not converge.
+            NotConverged: If the plan of an image did not converge.
         """
         if reference is None or self.needs_all_labels:
             return self._converged_plan(similarities).matrix * similarities.shape[2]

@@ -18,8 +18,10 @@ def linear_discriminant_analysis(
         S = (1 - a) Sigma + a · tr(Sigma) / d · I          a = d / (m - 1 + d)
 
     g_c(x) is the score of class c for vector x, and x' is the transpose of x. mu_c is the weighted
-    mean of class c, S the shrunk covariance matrix, and a the shrinkage. Sigma is the covariance of
-    the m vectors of width d around the means of their classes, and I is the identity matrix.
+    mean of class c, S the shrunk covariance matrix, and a the shrinkage. Sigma is the unweighted
+    covariance of the m vectors of width d around the means of their classes, and I is the identity
+    matrix. The mean variance tr(Sigma) / d is at least a millionth of the mean squared element of
+    the vectors, so that S can be inverted.
 
     Args:
         vectors: Training vectors, ``(m, d)``.

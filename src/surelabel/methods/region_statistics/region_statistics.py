@@ -35,12 +35,13 @@ class RegionStatistics(Method):
         fit    = lowest-entropy patches among the patches with most probable label c, for each c
         h_c(x) = scores of ``linear_discriminant_analysis``, after ``shrink_to_text_prior``
         score  = patch_weight · max over patches of log softmax(patch_logit_scale · h)_c
-                 + (1 - patch_weight) · s(image)_c           s: score of ``zero_shot``
+                 + (1 - patch_weight) · s(image)_c           s: score of ``TextScorer``
 
     x is a patch vector, t_c the text vector of label c, tau the scale, and h_c(x) the score of
     label c for a patch. An image needs two encoder passes: one at ``image_size`` for the patches,
-    one at the default size for the whole image. If a label is not the most probable label of any
-    patch, it is scored by its text only; a warning states the number of these labels.
+    one at the default size for the whole image. If both sizes are equal, one pass is needed. If a
+    label is not the most probable label of any patch, it is scored by its text only; a warning
+    states the number of these labels.
 
     The time of a fit is proportional to the numbers of images, of patches per image and of labels,
     and to the width of the vectors. The patch features of all images of a fit are in memory and
@@ -135,7 +136,7 @@ class RegionStatistics(Method):
             )
         if not 0 <= prior_strength < math.inf or not 0 < patch_logit_scale < math.inf:
             raise ConfigError(
-                "prior_strength must be 0 or more and patch_logit_scale above 0; got "
+                "prior_strength must be 0 or more, patch_logit_scale above 0, and both finite; got "
                 f"prior_strength={prior_strength}, patch_logit_scale={patch_logit_scale}."
             )
         self.default_size = encoder.input_side
@@ -155,7 +156,11 @@ class RegionStatistics(Method):
         self.register_buffer("image_counts", torch.zeros(n_classes))
 
     def next_views(self, features: Features) -> ViewLayout | None:
-        """Return the whole image as a view if patches are computed at another size, or None."""
+        """Return the whole image as a view if patches are computed at another size.
+
+        If the view is already encoded, or patches are computed at the default size, the result is
+        None.
+        """
         needs_whole = features.views is None and self.image_size != self.default_size
         return WHOLE_IMAGE if needs_whole else None
 
@@ -206,7 +211,12 @@ class RegionStatistics(Method):
         return maps
 
     def forward(self, features: Features) -> Tensor:
-        """Return scores ``(n, c)`` of images from their vectors, patches and views."""
+        """Return scores ``(n, c)`` of images from their vectors, patches and views.
+
+        Raises:
+            NotFitted: If ``fit_unlabelled`` was not called before.
+            InputError: If the features contain no patches.
+        """
         whole, best = self.view_scores(features).unbind(dim=1)
         scores: Tensor = self.patch_weight * F.logsigmoid(best) + (1 - self.patch_weight) * whole
         return scores
@@ -225,7 +235,7 @@ class RegionStatistics(Method):
         return torch.stack([self.text_scorer(whole).to(best.dtype), best], dim=1)
 
     def _class_texts(self) -> Tensor:
-        """Return the text vectors of labels, then of background words."""
+        """Return the text vectors of labels, then of background words, ``(c + b, d)``."""
         return torch.cat([self.text_scorer.texts, self.text_scorer.background_texts])
 
     def _patch_batches(self, features: Features) -> Iterator[Tensor]:
@@ -241,7 +251,10 @@ class RegionStatistics(Method):
             )
 
     def _predict_patches(self, patches: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the most probable class of each patch, its probability, and the entropy."""
+        """Return the most probable class of each patch, its probability, and the entropy.
+
+        The unit of the entropy is nats.
+        """
         cosines = self.text_scorer.scale * patches.flatten(0, 1) @ self._class_texts().T
         log_p = cosines.log_softmax(dim=1)
         highest, classes = log_p.max(dim=1)

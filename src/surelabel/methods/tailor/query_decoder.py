@@ -79,7 +79,7 @@ class QueryDecoder(nn.Module):
 
     Args:
         names: Labels; each label has one query.
-        width: Width of queries and memory.
+        width: Width of queries and memory, a multiple of 8.
         layers: Number of decoder layers. Each layer has attention among queries, attention to the
             memory, and a feed-forward network.
         dropout: Dropout rate in training, in [0, 1).

@@ -43,7 +43,7 @@ class Tailor(Method):
             rate of the other parameters, >= 0.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError: If a setting is out of range, or the encoder has no trunk tokens.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.4, the student; the adapter is that of the released
@@ -103,13 +103,22 @@ class Tailor(Method):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Set each bias to the log-odds of the label's prevalence, converted by ``link``."""
+        """Set each bias to the score of the label's prevalence.
+
+        The prevalence is smoothed by half a positive and half a negative target. ``link`` converts
+        its log-odds to a score.
+        """
         n_positives = (targets * known).sum(dim=0) + 0.5
         log_odds = (n_positives / (known.sum(dim=0) + 0.5 - n_positives + 0.5)).log()
         self.decoder.bias.copy_(link.scores(log_odds))
 
     def forward(self, features: Features) -> Tensor:
-        """Return the scores ``(n, c)`` of ``features.layers[-1]`` ``(n, p, w)``."""
+        """Return the scores ``(n, c)`` of ``features.layers[-1]`` ``(n, p, w)``.
+
+        Raises:
+            InputError: If the features contain no trunk tokens or no grid, or the grid has more
+                than 50 rows or columns.
+        """
         return torch.cat([self.decoder(memory) for memory in self._memory_batches(features)])
 
     @torch.no_grad()
@@ -120,6 +129,9 @@ class Tailor(Method):
         100 validation images of scenes-80, the patch with the highest score overlaps an object of
         the label in 91 % of the cases. For maps of the attention weights of the last layer, the
         percentage is 67 %; the chance level is 24 %.
+
+        Raises:
+            InputError: As for ``forward``.
         """
         patch_scores = [
             self.decoder(memory[:, None])

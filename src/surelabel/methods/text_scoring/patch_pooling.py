@@ -26,7 +26,7 @@ def pool_neighbouring_patches(
         InputError: If ``grid`` does not contain ``p`` patches.
 
     Source:
-        none; ours.
+        None; ours.
 
     Example:
         >>> import torch

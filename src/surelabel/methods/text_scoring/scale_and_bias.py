@@ -37,7 +37,7 @@ class ScaleAndBias(nn.Module):
 def initial_scale_and_bias(
     scores: Tensor, targets: Tensor, known: Tensor, link: Link, *, min_slope: float = 1e-6
 ) -> tuple[Tensor, Tensor]:
-    """Compute the scale and the bias of scores by Platt scaling.
+    """Return the scale and the bias with which scores approximate the scores of Platt scaling.
 
     If training started with scale 1 and bias 0, the first steps would change the other parameters
     only to correct the bias. Platt scaling returns log-odds, which ``link`` converts to scores.
@@ -52,7 +52,11 @@ def initial_scale_and_bias(
         min_slope: Smallest scale, > 0.
 
     Returns:
-        Scale, which is above 0, and bias, both of shape ``()``.
+        Scale, at least ``min_slope``, and bias, both of shape ``()``.
+
+    Raises:
+        InputError: If the known targets contain no positive or no negative target, or a score is
+            not finite.
     """
     platt = Platt().fit(scores.numpy(), targets.numpy(), known.numpy())
     link_scores = link.scores(platt.slope_ * scores + platt.shift_)

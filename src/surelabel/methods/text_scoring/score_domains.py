@@ -40,7 +40,7 @@ def reference_score_domain(names: Tensor, background: Tensor, reference: Tensor)
     The score of a label does not depend on the other labels.
 
     Source:
-        none; ours (docs/decisions.md).
+        None; ours (docs/decisions.md).
 
     Example:
         >>> everyday = torch.tensor([[1.0, 1.0]])
@@ -69,8 +69,8 @@ def centred_score_domain(names: Tensor, background: Tensor, reference: Tensor) -
     """Subtract the mean over the labels and the background words.
 
     Source:
-        none; ours. The result is the limit of ``softmax`` at a high temperature, up to a constant
-        factor.
+        None; ours. The result is the limit of ``softmax`` at a high temperature, up to a constant
+        factor and a constant offset.
     """
     return center_relative_scores(torch.cat([names, background], dim=-1))[..., : names.shape[-1]]
 

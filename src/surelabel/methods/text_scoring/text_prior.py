@@ -43,7 +43,7 @@ def shrink_to_text_prior(
         ConfigError: If ``prior_strength`` is negative.
 
     Source:
-        none; ours.
+        None; ours.
 
     Example:
         >>> import torch

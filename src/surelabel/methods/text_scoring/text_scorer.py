@@ -46,20 +46,23 @@ class TextScorer(nn.Module):
     Args:
         encoder: Encoder of the texts; ``encoder.scale`` is the default of ``scale``.
         names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
-        templates: Prompt templates: ``one``, ``ensemble``, or a list of sentences with ``{}``.
+        templates: Prompt templates: ``one``, ``ensemble``, a sentence with ``{}``, a list of such
+            sentences, or the path of a text file with one sentence per line.
         domain: Score domain, an entry of ``SCORE_DOMAINS``. With ``reference`` and ``cosine``, the
             score of a label does not depend on the other labels. With all other domains, labels
             are compared with each other.
         background: Background words, which are compared with the labels and are never predicted:
-            ``none``, ``usual``, or a list of words. Words that are also labels are ignored. The
-            domain ``cosine`` accepts no background words.
+            ``none``, ``usual``, or a list of words. Words that are also labels or synonyms of
+            labels are ignored; case is not considered. The domain ``cosine`` accepts no background
+            words.
         scale: Factor of the cosines (tau), the inverse of a temperature, > 0. If None, the scale of
             the encoder is used.
 
     Raises:
-        ConfigError: If a setting is unknown or out of range, or if there are background words and
-            the domain is ``cosine``. The error is also raised if there are fewer than three labels
-            and the domain compares labels with each other.
+        ConfigError: If a setting is unknown or out of range, the encoder has no texts, or there are
+            background words and the domain is ``cosine``. The error is also raised if there are
+            fewer than three labels and the domain compares labels with each other.
+        DataError: If a file of templates is not text or is empty.
 
     Example:
         >>> from surelabel.encoders import load_encoder
@@ -87,7 +90,7 @@ class TextScorer(nn.Module):
         if domain not in SCORE_DOMAINS:
             raise ConfigError(f"domain must be one of {', '.join(SCORE_DOMAINS)}; got {domain!r}.")
         if scale is not None and not (isinstance(scale, int | float) and 0 < scale < math.inf):
-            raise ConfigError(f"scale must be a number above 0; got {scale!r}.")
+            raise ConfigError(f"scale must be a finite number above 0; got {scale!r}.")
         words = text_scorer_background_words(background)
         if words and domain == "cosine":
             raise ConfigError(
@@ -162,6 +165,8 @@ def encode_synonyms_for_text_scorer(
 def text_scorer_background_words(background: str | Sequence[str]) -> tuple[str, ...]:
     """Return the words of an entry of ``BACKGROUNDS``, or the given words without duplicates.
 
+    Spaces around given words are removed.
+
     Raises:
         ConfigError: If the entry is unknown, or a word is empty.
     """
@@ -183,6 +188,11 @@ def text_scorer_background_without_labels(
     background: str | Sequence[str], names: Sequence[str]
 ) -> list[str]:
     """Return the background words that are neither labels nor synonyms of labels.
+
+    Case is not considered.
+
+    Raises:
+        ConfigError: If the entry is unknown, or a word is empty.
 
     Example:
         >>> text_scorer_background_without_labels(["sky", "Ground"], ["sea|sky"])

@@ -39,7 +39,8 @@ class PairBlockSizes(NamedTuple):
 
     Attributes:
         images: Number of images of a block of results.
-        chunk: Number of vectors whose hidden layers are computed at once, with one other vector.
+        chunk: Largest number of vectors whose hidden layers are computed at once, with one vector
+            of the other kind.
     """
 
     images: int
@@ -75,8 +76,8 @@ def compute_pair_blocks(
 ) -> Iterator[PairBlock]:
     """Yield logits and log variances of successive images with all texts.
 
-    Only one block is in memory at a time. The caller can reduce it, for example to the best texts
-    of each image, before the next block is computed.
+    Only one block is in memory at a time. The caller can reduce each block, for example to the best
+    texts of each image, before the next block is computed.
 
     Args:
         heads: Folded heads of a fitted method.
@@ -134,7 +135,7 @@ def folded_pair_outputs(heads: FoldedHeads, images: Tensor, texts: Tensor, *, ch
         heads: Folded heads with r outputs.
         images: Unit vectors of n images, ``(n, d)``.
         texts: Unit vectors of s texts, ``(s, d)``.
-        chunk: Number of vectors in one matrix product, >= 1.
+        chunk: Largest number of vectors in one matrix product, >= 1.
     """
     if len(texts) < len(images):
         return folded_pair_outputs(heads, texts, images, chunk=chunk).transpose(1, 2)

@@ -42,7 +42,7 @@ def fold_posterior_heads(posterior: PairPosterior) -> FoldedHeads:
     because they are not linear. The vectors are computed in float64.
 
     Source:
-        none; ours.
+        None; ours.
     """
     mixture = posterior.mixture_logits.double().softmax(dim=0)
     decoder = posterior.decoder.weight[0].double()

@@ -53,7 +53,7 @@ class LabelSentences(nn.Module):
         self.sentence_counts = [1] * len(names)
         if (with_tokens or trained_blocks) and names:
             groups = [
-                [template.format(synonym) for synonym in split_label_aliases(name)]
+                [template.replace("{}", synonym) for synonym in split_label_aliases(name)]
                 for name in names
                 for template in prompt_templates(templates)
             ]

@@ -22,7 +22,7 @@ class NoiseInflationCheck(nn.Module):
         min_probability: Smallest expected mean probability of positive pairs after training.
 
     Source:
-        none; ours.
+        None; ours.
     """
 
     running_probability: Tensor
@@ -54,7 +54,10 @@ class NoiseInflationCheck(nn.Module):
         self.running_log_variance.lerp_(log_variances.mean(), share)
 
     def warn_if_inflated(self) -> None:
-        """Warn if positive pairs have a low probability or a high variance after the warm-up."""
+        """Warn if the running means of positive pairs show a low probability or a high variance.
+
+        During the first 200 steps with positive pairs, no warning is given.
+        """
         if int(self.num_batches) < WARM_UP_STEPS:
             return
         probability = float(self.running_probability)

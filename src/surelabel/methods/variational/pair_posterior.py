@@ -77,7 +77,7 @@ class PairPosterior(nn.Module):
             if value < 1:
                 raise ConfigError(f"{name} must be 1 or more; got {value}.")
         if not 0 < s_scale < math.inf:
-            raise ConfigError(f"s_scale must be above 0; got {s_scale}.")
+            raise ConfigError(f"s_scale must be above 0, and finite; got {s_scale}.")
         low, high = MAX_LOG_VARIANCE_RANGE
         if not low <= max_log_variance <= high:
             raise ConfigError(

@@ -13,7 +13,7 @@ def check_loss_weights(**weights: float) -> None:
     """
     for name, value in weights.items():
         if not 0 <= value < math.inf:
-            raise ConfigError(f"{name} must be 0 or more; got {value}.")
+            raise ConfigError(f"{name} must be 0 or more, and finite; got {value}.")
 
 
 def check_positive_settings(**values: float) -> None:
@@ -24,7 +24,7 @@ def check_positive_settings(**values: float) -> None:
     """
     for name, value in values.items():
         if not 0 < value < math.inf:
-            raise ConfigError(f"{name} must be above 0; got {value}.")
+            raise ConfigError(f"{name} must be above 0, and finite; got {value}.")
 
 
 def check_trained_blocks(trained_blocks: int, width: int, text_width: int | None) -> None:

@@ -147,7 +147,7 @@ def residual_error_loss(
         known: True where the target is known, ``(n, s)``.
 
     Source:
-        none; ours.
+        None; ours.
 
     Differs:
         ``variance_loss`` has the same minimum, but its gradient is unbounded where the variance is

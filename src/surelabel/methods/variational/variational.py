@@ -42,7 +42,7 @@ class Variational(Method):
         x, t   = unit(P · image), unit(Q · sentence)
         q(z)   = mixture of K normal distributions, computed from s_scale · x ⊙ t
         score  = w · mean of z + b
-        u      = exp(mean of log σ² over the dimensions and components)
+        u      = exp(weighted mean of log σ² over the dimensions and components)
 
     P and Q are learned matrices. In training, z is sampled. A low variance u indicates a reliable
     match; only pairs with a high score can be compared.
@@ -77,8 +77,9 @@ class Variational(Method):
         detach_trunk: Whether the variance losses train only the log variances, and not the hidden
             layer. If True, noise inflation is less likely.
         bounded_variance: Whether the variance in the variance losses is σ² / (1 + σ²).
-        generalized_pooling: Whether the vectors of images and sentences are pooled from patches and
-            tokens with learned weights. If False, the vectors of the encoder are used.
+        generalized_pooling: Whether images and sentences are pooled with learned weights, from the
+            vectors of the encoder and those of patches or tokens. If False, only the vectors of
+            the encoder are used.
         trained_blocks: Number of last blocks of each tower that are trained, together with the
             final norms and the projections of the towers, >= 0. The lower blocks are run once. If
             blocks are trained, the encoder must have a plain ViT and a causal text tower, and the
