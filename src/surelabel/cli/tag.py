@@ -56,6 +56,7 @@ from surelabel.cli.tag_sidecars import (
     sidecar_options,
     write_sidecars_of_blocks,
 )
+from surelabel.cli.tag_watch import parse_watch_options, watch_and_tag_folder, watch_options
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.unlabelled_calibration import (
     calibrate_uncalibrated_without_labels,
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
 @shard_option
 @cluster_options
 @sidecar_options
+@watch_options
 @heat_maps_option
 @gallery_options
 @score_table_options
@@ -140,9 +142,13 @@ def tag(
     until FILE is written. With --shard, --out is a folder, which other commands accept in place of
     a file. To join the folders of several machines, copy all files into one folder. With --cluster,
     --out is also a folder, to which all machines must have access.
+
+    With --watch, IMAGES is one folder. Its images are tagged when they arrive or change, and the
+    tags are written to --index, to --sidecar, or to standard output. Ctrl-C stops the command.
     """
     from surelabel.data import check_sidecars, find_images
 
+    watch = parse_watch_options(values, images)
     check_sidecar_options(values)
     if values.pop("remove"):
         remove_tags_from_sidecars(terminal, find_images(images), values["sidecar_name"])
@@ -150,6 +156,19 @@ def tag(
 
     cluster = parse_cluster_options(values)
     options = parse_tag_options(values)
+    overrides = run_overrides_from_input_options(settings, method__name=method)
+    if watch is not None:
+        watch_and_tag_folder(
+            terminal,
+            watch,
+            options,
+            model=model,
+            labels=parse_labels_input_option(names),
+            template=template,
+            settings=overrides,
+            max_passes=max_passes,
+        )
+        return
     scores = read_unlabelled_scores(images, model, image_column, ignore)
     source = load_unlabelled_from_input_options(images) if scores is None else scores
     labels = parse_labels_input_option(names)
@@ -163,7 +182,6 @@ def tag(
     from surelabel.recognizer import resolve_model
     from surelabel.recognizer.label_free_methods import default_max_passes
 
-    overrides = run_overrides_from_input_options(settings, method__name=method)
     has_method = bool(method_settings_of_run(overrides=overrides))
     n_images = len(source) if isinstance(source, list) else 0
     if max_passes is None and not has_method and not os.path.isdir(model):

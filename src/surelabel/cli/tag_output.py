@@ -27,11 +27,16 @@ def print_tags(
         blocks: Predictions of blocks of images.
         selection: Selection of the labels that are shown.
     """
-    terminal.print_result_batches(_tag_results(block, selection) for block in blocks)
+    terminal.print_result_batches(tag_results(block, selection) for block in blocks)
 
 
-def _tag_results(block: "Predictions", selection: TagSelection) -> list[tuple[dict[str, Any], str]]:
-    """Return the result of each image for JSON, and as a line of text."""
+def tag_results(block: "Predictions", selection: TagSelection) -> list[tuple[dict[str, Any], str]]:
+    """Return the result of each image for JSON, and as a line of text.
+
+    Args:
+        block: Predictions of a block of images.
+        selection: Selection of the labels that are shown.
+    """
     from surelabel.recognizer import select_tags
 
     tags = select_tags(block, threshold=selection.threshold, top_k=selection.top_k)

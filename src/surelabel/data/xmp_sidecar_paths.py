@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from surelabel.counts import format_count
 from surelabel.data.images import IMAGE_SUFFIXES
-from surelabel.data.xmp_packets import PHOTOSHOP, XmpPacket, parse_xmp_packet
+from surelabel.data.xmp_packets import PHOTOSHOP, SURELABEL, XmpPacket, parse_xmp_packet
 from surelabel.errors import DataError, InputError
 from surelabel.file_readers import open_regular_file
 from surelabel.storage.image_paths import is_object_url, split_container_path
@@ -71,7 +71,7 @@ def images_of_stem(images: Iterable[str]) -> dict[str, list[str]]:
 
 
 def check_sidecars(images: Sequence[str], naming: str) -> None:
-    """Check that each image has a sidecar that no other image shares, before a prediction.
+    """Check before a prediction that no two images share a sidecar, which need not exist yet.
 
     Warn if images have only sidecars with the other naming.
 
@@ -93,7 +93,7 @@ def check_sidecars(images: Sequence[str], naming: str) -> None:
     paths = {image: sidecar_path(image, naming) for image in images}
     shared = images_of_stem(images)
     for image, names in shared.items() if naming == "stem" else ():
-        if _declared_suffix_of_file(paths[image]) != _suffix(image):
+        if not _is_declared_image(paths[image], image):
             full_names = " and ".join(f"{name}.xmp" for name in names)
             remedy = f"Give --sidecar-name full, which uses {full_names}"
             raise shared_sidecar_error(paths[image], names, remedy)
@@ -153,7 +153,10 @@ def sidecar_belongs_to(packet: XmpPacket, image: str, *, is_declared: bool = Fal
 
 
 def declared_suffix(packet: XmpPacket) -> str:
-    """Return the suffix in lower case, with a dot, of ``photoshop:SidecarForExtension``."""
+    """Return the suffix in ``photoshop:SidecarForExtension``, in lower case with a dot.
+
+    If the packet does not state a suffix, the text is empty.
+    """
     extension = packet.simple_value((PHOTOSHOP, "SidecarForExtension"))
     return f".{extension.lower()}" if extension else ""
 
@@ -172,6 +175,49 @@ def read_sidecar_bytes(path: str) -> bytes:
                 "the file is an XMP sidecar."
             )
         return stream.read(size)
+
+
+def shared_sidecars(images: Iterable[str], naming: str) -> dict[str, list[str]]:
+    """Return the images whose sidecar can belong to another image too, with the possible images.
+
+    A sidecar that states the suffix of an image belongs to this image only.
+
+    Args:
+        images: Paths of the images.
+        naming: ``stem`` or ``full``; see :func:`sidecar_path`. With ``full``, no image is returned.
+
+    Returns:
+        For each of these images, the sorted names of all image files with the same stem.
+    """
+    return {
+        image: names
+        for image, names in (images_of_stem(images) if naming == "stem" else {}).items()
+        if not _is_declared_image(sidecar_path(image, naming), image)
+    }
+
+
+def is_sidecar_current(image: str, naming: str, model: str) -> bool:
+    """Return whether a recognizer wrote the sidecar of an image after the image was changed.
+
+    The modification times of both files are compared. A damaged sidecar is not current.
+
+    Args:
+        image: Path of the image.
+        naming: ``stem`` or ``full``; see :func:`sidecar_path`.
+        model: Fingerprint of the recognizer.
+    """
+    path = sidecar_path(image, naming)
+    try:
+        if os.stat(path).st_mtime_ns < os.stat(image).st_mtime_ns:
+            return False
+        return read_sidecar(path).simple_value((SURELABEL, "model")) == model
+    except (OSError, DataError):
+        return False
+
+
+def _is_declared_image(path: str, image: str) -> bool:
+    """Return whether a sidecar states that it belongs to the image with the suffix of ``image``."""
+    return _declared_suffix_of_file(path) == _suffix(image)
 
 
 def _declared_suffix_of_file(path: str) -> str:

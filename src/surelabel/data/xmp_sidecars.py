@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from surelabel.data.prediction_writing import shown_label_columns
@@ -59,7 +59,9 @@ class _ConcurrentChange(Exception):
     """Raised if another program changed a sidecar after it was read."""
 
 
-def write_sidecar_tags(predictions: Predictions, naming: str) -> SidecarChanges:
+def write_sidecar_tags(
+    predictions: Predictions, naming: str, *, refused: Mapping[str, str] | None = None
+) -> SidecarChanges:
     """Write the shown labels of each image to its sidecar, in place of earlier tags.
 
     Everything else in an existing sidecar remains, and the labels that are already keywords of the
@@ -68,10 +70,11 @@ def write_sidecar_tags(predictions: Predictions, naming: str) -> SidecarChanges:
     Args:
         predictions: Predictions with the mask of the shown labels.
         naming: ``stem`` or ``full``; see :func:`sidecar_path`.
+        refused: Images whose sidecars must not be written, each with the reason, or None.
 
     Raises:
-        InputError: If the predictions have no mask of the shown labels, or a label cannot be a
-            keyword.
+        InputError: If the predictions have no mask of the shown labels, a label cannot be a
+            keyword, or ``naming`` is unknown.
         DataError: If a sidecar cannot be written, for example because the disk is full. An existing
             sidecar remains unchanged.
     """
@@ -86,6 +89,9 @@ def write_sidecar_tags(predictions: Predictions, naming: str) -> SidecarChanges:
     changes = SidecarChanges()
     for row, columns in enumerate(shown_label_columns(predictions)):
         image = predictions.paths[row]
+        if refused and image in refused:
+            changes.refused.append(SkippedImage(sidecar_path(image, naming), refused[image]))
+            continue
         tags = XmpTags(
             [predictions.names[column] for column in columns],
             values[row, columns].tolist(),
@@ -134,7 +140,7 @@ def _tag_edit(tags: XmpTags, owner: str | None) -> SidecarEdit:
 
 
 def _removal_edit(data: bytes | None) -> bytes | None:
-    """Return a packet without our tags, or None if it then contains nothing."""
+    """Return a packet without the tags of this package, or None if nothing else remains."""
     without_tags = None if data is None else remove_xmp_tags(data)
     return None if without_tags == EMPTY_PACKET else without_tags
 

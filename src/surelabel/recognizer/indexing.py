@@ -71,8 +71,8 @@ def index_images_with_recognizer(
         root: Root folder of the images; see :class:`~surelabel.retrieval.Index`. If the images of
             an index were moved, their new root is stored. If None, an existing index keeps its
             root, and the root of a new index is the common parent folder of ``images``.
-        model: Name of the recognizer, as for ``resolve_model``, which the index records for
-            ``search_by_sentence``. If None, an existing index keeps the recorded name.
+        model: Name of the recognizer, as for ``resolve_model``, which the index records for queries
+            with sentences. If None, an existing index keeps the recorded name.
         progress: Function called with the number of encoded images and the total number of images.
         predict: Function that yields the predictions of absolute image paths in blocks, for example
             on a cluster. If None, ``recognizer`` predicts the images.
@@ -99,7 +99,7 @@ def index_images_with_recognizer(
             folder, None, recognizer, images, root, named, progress, predict
         )
     index = Index.open(folder, root=root)
-    _check_indexing_recognizer(index, recognizer)
+    check_indexing_recognizer(index, recognizer)
     if isinstance(images, LabelledFeatures):
         index.upgrade(named)
         indexed = set(index.paths)
@@ -180,6 +180,9 @@ def read_names_for_indexing(folder: str | Path) -> list[str] | None:
     """Return the labels of an index, with their aliases if the index records them.
 
     If the folder contains no index, return None.
+
+    Raises:
+        DataError: If the index is damaged.
     """
     if not (Path(folder) / "index.json").exists():
         return None
@@ -191,6 +194,9 @@ def read_calibration_for_indexing(folder: str | Path) -> str | None:
     """Return the description of the calibration of an index.
 
     If the folder contains no index, return None.
+
+    Raises:
+        DataError: If the index is damaged.
     """
     if not (Path(folder) / "index.json").exists():
         return None
@@ -215,7 +221,7 @@ def restore_calibration_for_indexing(folder: str | Path, recognizer: Recognizer)
     return restore_index_calibration(Index.open(folder), recognizer)
 
 
-def _check_indexing_recognizer(index: Index, recognizer: Recognizer) -> None:
+def check_indexing_recognizer(index: Index, recognizer: Recognizer) -> None:
     """Check that the index was created with ``recognizer``.
 
     Raises:
