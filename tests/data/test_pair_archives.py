@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from surelabel.data import read_pair_archive
+from surelabel.data import is_pair_archive, read_pair_archive
 from surelabel.errors import DataError
 
 GOOD = {
@@ -26,6 +26,17 @@ def test_vectors_of_different_width_come_back_with_their_rows(tmp_path):
     np.testing.assert_array_equal(pairs.text_vectors, GOOD["text_features"])
     assert pairs.image_rows.tolist() == [0, 1, 2, 2, 0]
     assert pairs.relevance is None
+
+
+def test_a_damaged_or_missing_archive_has_no_vectors_of_captions(tmp_path):
+    path = saved(tmp_path)
+    assert is_pair_archive(path)
+    assert not is_pair_archive(saved(tmp_path, text_features=None))
+    content = bytearray(saved(tmp_path).read_bytes())
+    content[content.find(b"PK\x01\x02")] = 0  # start of the directory of the archive
+    path.write_bytes(content)
+    assert not is_pair_archive(path)
+    assert not is_pair_archive(tmp_path / "missing.npz")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,16 @@
+import os
 from pathlib import Path
 
 import pytest
 
-from surelabel.data.xmp_sidecar_paths import check_sidecars, images_of_stem, sidecar_path
+from surelabel.data.xmp_keywords import XmpTags, add_xmp_tags
+from surelabel.data.xmp_sidecar_paths import (
+    check_sidecars,
+    images_of_stem,
+    is_sidecar_current,
+    shared_sidecars,
+    sidecar_path,
+)
 from surelabel.errors import DataError, InputError
 
 LIGHTROOM = (Path(__file__).parent / "sidecars" / "lightroom.xmp").read_bytes()
@@ -53,6 +61,9 @@ def test_a_sidecar_that_states_its_image_belongs_to_this_image_only(folder):
         (folder / name).touch()
     data = OF_RAW_IMAGE.replace(b'"NEF"', b'"CR2"')
     (folder / "c.xmp").write_bytes(data)
+    images = [str(folder / name) for name in ("a.jpg", "c.CR2", "c.jpg")]
+    assert shared_sidecars(images, "stem") == {images[2]: ["c.CR2", "c.jpg"]}
+    assert shared_sidecars(images, "full") == {}
     check_sidecars([str(folder / "c.CR2")], "stem")
     with pytest.raises(DataError, match=r"c\.xmp can belong to c\.CR2 or c\.jpg"):
         check_sidecars([str(folder / "c.jpg")], "stem")
@@ -66,3 +77,19 @@ def test_images_with_sidecars_of_the_other_naming_are_counted(folder):
         check_sidecars(images, "full")
     (folder / "a.jpg.xmp").write_bytes(LIGHTROOM)
     check_sidecars(images, "full")  # a warning would be an error
+
+
+def test_a_sidecar_is_current_if_its_recognizer_wrote_it_after_the_image_was_changed(folder):
+    image, sidecar = folder / "a.jpg", folder / "a.xmp"
+    sidecar.write_bytes(add_xmp_tags(LIGHTROOM, XmpTags(["dog"], [0.9], True, "model-1")))
+    os.utime(image, ns=(5, 5))
+    os.utime(sidecar, ns=(5, 5))
+    assert is_sidecar_current(str(image), "stem", "model-1")
+    assert not is_sidecar_current(str(image), "stem", "model-2")
+    assert not is_sidecar_current(str(image), "full", "model-1")
+    os.utime(image, ns=(6, 6))
+    assert not is_sidecar_current(str(image), "stem", "model-1")
+    os.utime(image, ns=(5, 5))
+    sidecar.write_bytes(b"<damaged")
+    assert not is_sidecar_current(str(image), "stem", "model-1")
+    assert not is_sidecar_current(str(folder / "missing.jpg"), "stem", "model-1")

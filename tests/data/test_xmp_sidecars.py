@@ -69,6 +69,14 @@ def test_the_same_tags_change_nothing_and_other_tags_replace_them(folder):
     assert not (folder / "b.xmp").exists()  # contained nothing else
 
 
+def test_sidecars_that_the_caller_refuses_are_listed_and_not_written(folder):
+    image = str(folder / "a.jpg")
+    changes = write_sidecar_tags(predictions(folder), "stem", refused={image: "two images"})
+    assert changes.written == 1
+    assert [(r.path, r.reason) for r in changes.refused] == [(str(folder / "a.xmp"), "two images")]
+    assert (folder / "a.xmp").read_bytes() == LIGHTROOM
+
+
 def test_an_image_without_a_shown_label_gets_no_sidecar(folder):
     write_sidecar_tags(predictions(folder, np.zeros((2, 3))), "full")
     assert names_in(folder) == ["a.jpg", "a.xmp", "b.JPG"]

@@ -15,6 +15,11 @@ from surelabel.records.calibration_description import calibration_image_count
         ("beta without labels: from what parts of 24 pictures show", "no labels"),  # 0.1.0
         ("platt on 24 labelled images, adapted to 60 other images", "no labels"),
         ("platt on 120 labelled pictures, moved to 60 others", "no labels"),  # 0.1.0
+        ("platt on 24 labelled images, recalibrated on 30 random images", "labels"),
+        ("beta without labels, recalibrated on 30 random images", "labels"),
+        ("platt on 24 images, adapted to 60 others, recalibrated on 30 random images", "labels"),
+        ("platt, recalibrated on 30 random images, adapted to 60 other images", "no labels"),
+        ("model, recalibrated on 30 random images", "labels"),
         ("model", "model"),
         ("model: scale and bias of the checkpoint", "model"),
         ("modelled by hand", "labels"),

@@ -39,6 +39,8 @@ def benchmark_collection_scenes(
 
     Raises:
         UnknownName: If the collection or the split does not exist.
+        ConfigError: If ``count`` is below 1.
+        DataError: If the folder contains other files, is damaged or cannot be written.
         MissingPart: If the colour-emoji font cannot be used.
     """
     split_settings = collection_split_settings(BENCHMARK_COLLECTIONS, name, split)

@@ -25,16 +25,16 @@ def read_coco_json(path: Path) -> dict[str, Any]:
 def coco_values_by_id(
     path: Path, kind: str, entries: list[dict[str, Any]], key: str
 ) -> dict[Any, str]:
-    """Return a value of each entry by the id of the entry, such as the file name of each image.
+    """Return one field of each entry as text by the id of the entry, such as image file names.
 
     Args:
         path: Path of the file in error messages.
         kind: Kind of the entries in error messages, such as ``images``.
-        entries: Entries with the keys ``id`` and ``key``.
-        key: Key of the value, such as ``file_name``.
+        entries: Entries with the field ``id`` and the field ``key``.
+        key: Name of the field, such as ``file_name``.
 
     Raises:
-        KeyError, TypeError: If an entry is not an object with both keys, or if an id is a list or
+        KeyError, TypeError: If an entry is not an object with both fields, or if an id is a list or
             an object.
         DataError: If an id is repeated.
     """

@@ -34,7 +34,10 @@ def readable_image_suffixes() -> frozenset[str]:
 
 
 def is_image_container_source(source: str) -> bool:
-    """Return True if a source is a tar archive, possibly compressed, a table, or a table column."""
+    """Return True if a source is an existing tar archive, Parquet table or column of a table.
+
+    A compressed tar archive counts, although it cannot be read. URLs are not checked for existence.
+    """
     has_suffix = is_container_path(source) or source.lower().endswith(COMPRESSED_SUFFIXES)
     is_file = has_suffix and (is_object_url(source) or os.path.isfile(source))
     return is_file or _column_of_table(source) is not None
@@ -46,7 +49,8 @@ def list_images_of_container(
     """Return the image paths in a tar archive or a Parquet table, and count ignored members.
 
     The images of an archive are its members with an image suffix, in the order of the archive. The
-    images of a table are the rows of its image column.
+    images of a table are the rows of its image column. If an archive contains images, members
+    without an image suffix are not counted, because labels are expected beside images.
 
     Args:
         source: Path or URL of an archive or a table, or ``TABLE.parquet/COLUMN``.
@@ -54,10 +58,12 @@ def list_images_of_container(
             column is ignored.
 
     Returns:
-        The paths of the images, and the number of ignored members by suffix.
+        The paths of the images, and the number of ignored members by suffix. The key
+        ``ARCHIVE_LINK`` counts links and devices.
 
     Raises:
-        DataError: If the file is damaged, or if a table has several image columns or none.
+        DataError: If the file is damaged or compressed, if a table has several image columns or
+            none, or if COLUMN is not an image column.
     """
     column_of_table = _column_of_table(source)
     if column_of_table is not None:
@@ -78,9 +84,10 @@ def list_images_of_container(
 
 
 def list_images_of_objects(url: str) -> tuple[list[str], Counter[str]]:
-    """Return the URLs of the images of an object store, and the number of ignored objects.
+    """Return the URLs of the images below a URL, and the number of ignored objects by suffix.
 
-    Archives and tables among the objects are searched too.
+    Archives and tables among the objects are searched too. A single object that is no archive or
+    table is returned as an image, whatever its suffix.
 
     Args:
         url: URL of an object, or of a prefix that is searched recursively.
@@ -105,9 +112,12 @@ def collect_images(
 ) -> tuple[list[str], Counter[str]]:
     """Return the images among files, also in archives and tables, and count the ignored files.
 
+    Sidecars (``.xmp``) are not counted.
+
     Args:
         paths: Paths or URLs of files.
-        is_in_folder: Whether the files were found in a folder.
+        is_in_folder: Whether the files were found in a folder. If False, each file without an image
+            suffix must be an archive or a table with one image column.
 
     Returns:
         The paths of the images, and the number of ignored files by suffix.

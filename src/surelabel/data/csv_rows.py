@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -17,19 +18,23 @@ NumberedRow = tuple[int, list[str]]
 
 
 @contextmanager
-def open_csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[Iterator[NumberedRow]]:
+def open_csv_rows(
+    path: Path, *, delimiter: str = ",", n_bytes: int | None = None
+) -> Iterator[Iterator[NumberedRow]]:
     """Open a CSV file for reading rows, each with the number of the first line of the row.
 
     Args:
         path: Path of a file in UTF-8, with or without BOM, quotes and CRLF.
         delimiter: Character between the cells, a key of ``DELIMITERS``.
+        n_bytes: Number of bytes at the beginning of the file that are read. If None, the whole file
+            is read.
 
     Raises:
         DataError: If the path is not a regular file, or if the file is not CSV in UTF-8.
     """
     check_regular_file(path)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with _open_csv_text(path, n_bytes) as file:
             yield _numbered_csv_rows(file, delimiter)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason, remedy = str(error), "Save the file in this format."
@@ -39,6 +44,14 @@ def open_csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[Iterator[Numb
             f"{path} must be a CSV file in UTF-8 with cells separated by {DELIMITERS[delimiter]}; "
             f"got: {reason}. {remedy}"
         ) from error
+
+
+def _open_csv_text(path: Path, n_bytes: int | None) -> TextIO:
+    if n_bytes is None:
+        return path.open(encoding="utf-8-sig", newline="")
+    with path.open("rb") as file:
+        content = BytesIO(file.read(n_bytes))
+    return TextIOWrapper(content, encoding="utf-8-sig", newline="")
 
 
 def _numbered_csv_rows(file: TextIO, delimiter: str) -> Iterator[NumberedRow]:
@@ -51,7 +64,7 @@ def _numbered_csv_rows(file: TextIO, delimiter: str) -> Iterator[NumberedRow]:
 
 
 def _describe_csv_encoding(path: Path) -> str:
-    """Return what the first line of a file that is not UTF-8 contains, with its number."""
+    """Describe the first line of a file that is not text in UTF-8, with its number."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:

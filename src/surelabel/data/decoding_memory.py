@@ -1,4 +1,4 @@
-"""Limit the memory that a process for decoding images can allocate."""
+"""Limit the memory that a process that decodes images can allocate."""
 
 import sys
 
@@ -9,11 +9,12 @@ OTHER_BYTES = 2**30  # modules that are loaded later, stacks of threads, pixels 
 
 
 def limit_decoding_memory() -> None:
-    """Limit the memory of this process to its current memory plus a multiple of an image's memory.
+    """Limit the private memory of this process to its current size plus the memory for decoding.
 
-    If a decoder needs more memory than the header of the file indicates, the allocation fails, and
-    the image is unreadable. Without the limit, the system could kill another process. The limit
-    applies to private memory and is set only on Linux.
+    The memory for decoding is three times ``max_image_memory()`` plus 1 GiB. If a decoder needs
+    more memory than the header of the file indicates, the allocation fails, and the image is
+    unreadable. Without the limit, the system could kill another process. The limit is set only on
+    Linux, and only if the hard limit of the process is not lower.
     """
     if sys.platform != "linux":
         return

@@ -1,8 +1,8 @@
 """Apply visual domains to generated scenes: photo, sketch, night, blur and noise.
 
-A domain is a function ``domain(pixels (n, 3, h, w) in [0, 1], seeds (n,)) -> pixels``. The output
-for an image depends only on this image and its seed, not on the rest of the batch. Labels and boxes
-do not change.
+A domain is a function ``domain(pixels (n, 3, h, w) in [0, 1], seeds (n,)) -> pixels``. The result
+has the same shape and range. The output for an image depends only on this image and its seed, not
+on the rest of the batch. Labels and boxes do not change.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,8 +57,8 @@ def night_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
 def blur_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
     """Blur the images with a Gaussian filter.
 
-    The standard deviation is sampled for each image: from 1.2 to 3 pixels for images of 128 by 128
-    pixels, and proportional to the image side for other sizes.
+    The standard deviation is sampled uniformly for each image: from 1.2 to 3 pixels for images of
+    128 by 128 pixels, and proportional to the image width for other sizes.
     """
 
     def blur_image(image: PixelArray, rng: np.random.Generator) -> PixelArray:
@@ -70,7 +70,10 @@ def blur_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
 
 
 def noise_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
-    """Add Gaussian noise to all channels; its standard deviation is 0.12 to 0.3 for each image."""
+    """Add Gaussian noise to all channels, and clip the pixels to [0, 1].
+
+    The standard deviation is sampled uniformly from 0.12 to 0.3 for each image.
+    """
 
     def add_noise(image: PixelArray, rng: np.random.Generator) -> PixelArray:
         return image + rng.normal(0, rng.uniform(0.12, 0.3), image.shape)

@@ -48,7 +48,7 @@ def find_emoji_font(font: str | Path | None = None) -> Path:
         font: Path of a font file. If None, the font in the package is used.
 
     Raises:
-        MissingPart: If the given file does not exist.
+        MissingPart: If there is no file at the path.
     """
     path = Path(font).expanduser() if font else SHIPPED_FONT
     if not path.is_file():

@@ -30,8 +30,8 @@ class FeatureArchive:
     Attributes:
         all_rows: Features and labels of all rows of the archive. If the labels were not read, there
             are no label columns.
-        splits: Features and labels of each split in the archive, by name: ``train``,
-            ``validation`` or ``test``.
+        splits: Features and labels of each split with at least one row, by name: ``train``,
+            ``validation`` or ``test``. If the archive has no array ``part``, the mapping is empty.
     """
 
     all_rows: LabelledFeatures
@@ -44,7 +44,7 @@ def read_feature_archive(path: str | Path, *, with_labels: bool = True) -> Featu
     The file contains the arrays ``features`` ``(n, d)``, ``targets`` ``(n, c)`` and ``names``
     ``(c,)``. If a target is NaN, the target is unknown. An optional array ``part`` ``(n,)``
     contains ``train``, ``validation`` or ``test`` for each row, and an optional array ``paths``
-    ``(n,)`` contains different identifiers of the rows. Optional arrays ``chosen_by`` and
+    ``(n,)`` contains distinct identifiers of the rows. Optional arrays ``chosen_by`` and
     ``inclusion_probability`` ``(n,)`` state how each row was chosen; see :class:`RowSelection`.
 
     Args:
@@ -104,10 +104,10 @@ def _load_feature_archive_arrays(path: Path, keys: Sequence[str]) -> dict[str, n
 def _row_names_of_arrays(
     path: str | Path, arrays: dict[str, npt.NDArray[Any]], n_rows: int
 ) -> list[str]:
-    """Return the identifiers of the rows; without an array of them, the file name and the row.
+    """Return the array ``paths`` as texts, or else the file name with the number of each row.
 
     Raises:
-        DataError: If there is not one different text for each row.
+        DataError: If the array does not contain one distinct text for each row.
     """
     if "paths" not in arrays:
         return [f"{Path(path).name}, row {i}" for i in range(n_rows)]

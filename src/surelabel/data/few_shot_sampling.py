@@ -16,10 +16,10 @@ def sample_shots(
 ) -> npt.NDArray[np.int64]:
     """Sample images until each label has at least ``shots`` positive images, if available.
 
-    The labels are processed in increasing order of their number of positive images. For each label,
-    positive images are sampled without replacement until ``shots`` of its images are in the sample.
-    An image that was sampled for one label also counts for its other labels, so frequent labels
-    have more than ``shots`` images.
+    The labels are processed in increasing order of their number of positive images, and labels with
+    equal numbers in the order of the columns. For each label, positive images are sampled without
+    replacement until ``shots`` of its images are in the sample. An image that was sampled for one
+    label also counts for its other labels, so frequent labels can have more than ``shots`` images.
 
     Args:
         targets: Targets in [0, 1] of n images and c labels, ``(n, c)``; at least 0.5 is positive.

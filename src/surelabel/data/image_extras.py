@@ -27,7 +27,7 @@ class ImageExtra:
 
     @property
     def remedy(self) -> str:
-        """Return the command that installs the decoder."""
+        """Return a clause with the command that installs the decoder, without a full stop."""
         return f"run pip install 'surelabel[{self.name}]'"
 
 

@@ -1,4 +1,4 @@
-"""Read the size and the date of an image from the header of its file, without decoding pixels."""
+"""Read width, height and date of an image from the header of its file, without decoding pixels."""
 
 import warnings
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _DATE_FORMAT = "%Y:%m:%d %H:%M:%S"
 
 
 class ImageHeader(NamedTuple):
-    """Size and date of an image.
+    """Width, height and date of an image.
 
     Attributes:
         width: Width of the upright image in pixels, or None if it is unknown.
@@ -49,9 +49,9 @@ def image_header_reading() -> Iterator[None]:
 
 
 def read_image_header(stream: BinaryIO) -> ImageHeader:
-    """Return the size and the date of an image; values that cannot be read are None.
+    """Return width, height and date of an image; a field that cannot be read is None.
 
-    Size and date of a RAW image are None, because its header describes previews.
+    For a RAW image, all are None, because its header describes previews.
 
     Args:
         stream: File of the image at any position. Call the function inside

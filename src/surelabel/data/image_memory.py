@@ -151,7 +151,7 @@ def _decoder_buffer_bytes(image: ImageFile, stream: BinaryIO) -> int:
 
 
 def _heif_buffer_bytes(image: ImageFile) -> int:
-    """Return the size of the decoded planes, twice, and of the pixels converted to the mode."""
+    """Return twice the size of the decoded planes, plus that of the converted pixels, in bytes."""
     sample_bytes = 2 if image.info.get("bit_depth", 8) > 8 else 1
     n_bands = len(image.getbands())
     n_shared = {420: 1.5, 422: 1.0}.get(image.info.get("chroma", 444), 0.0)  # colour of many pixels
@@ -167,7 +167,10 @@ def _file_size(stream: BinaryIO) -> int:
 
 
 def _jpeg_coefficient_bytes(image: ImageFile, stream: BinaryIO) -> int:
-    """Return the size of the 16-bit coefficients, which libjpeg stores if there are many scans."""
+    """Return the size of the 16-bit coefficients, in bytes, which libjpeg stores for many scans.
+
+    If all components are in one scan, no coefficients are stored, and the size is 0.
+    """
     layers = image.layer  # type: ignore[attr-defined]  # (component, across, down, table)
     is_progressive = "progressive" in image.info
     if not is_progressive and _n_components_of_first_scan(stream) == len(layers):
@@ -197,7 +200,7 @@ def _n_components_of_first_scan(stream: BinaryIO) -> int:
 
 
 def _tiff_strip_bytes(image: ImageFile) -> int:
-    """Return the size of a strip or tile of a TIFF file, which libtiff decodes at once."""
+    """Return the size of a strip or tile of a TIFF file in bytes, which libtiff decodes at once."""
     tags = image.tag_v2  # type: ignore[attr-defined]
     width = tags.get(TiffImagePlugin.TILEWIDTH, image.width)
     height = tags.get(TiffImagePlugin.TILELENGTH) or min(

@@ -34,7 +34,8 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
 
     - A folder is searched recursively for files with an image suffix, in sorted order. Hidden
       files and folders are skipped. A warning names each subfolder that cannot be read.
-    - HEIC and RAW images are found if the package that decodes them is installed.
+    - HEIC and RAW images in folders and archives are found if the package that decodes them is
+      installed.
     - A warning states the number of ignored files in folders, by suffix, and the missing extra.
       Sidecars (``.xmp``) are not counted. Symbolic links to folders are counted too, and are not
       followed.
@@ -58,11 +59,12 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
             or ``-`` for standard input.
 
     Returns:
-        The image paths; a path is absolute if the source or the line in the list is absolute.
+        The image paths, in the order of the sources. A path is absolute if the source or the line
+        in the list is absolute.
 
     Raises:
-        DataError: If a source does not exist, if a list, an archive, a table or an object store
-            cannot be read, or if there are no images.
+        DataError: If a source is empty or does not exist, if a list, an archive, a table or an
+            object store cannot be read, or if there are no images.
     """
     paths: dict[str, str] = {}
     ignored_files: Counter[str] = Counter()

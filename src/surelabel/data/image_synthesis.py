@@ -37,9 +37,9 @@ def synthesize_images(
     """Generate an image for each caption, with the objects that the caption mentions.
 
     One of the objects is large, as in :func:`surelabel.data.write_scenes`. If less than 0.3 of an
-    object is visible, all objects are placed again, at most ten times. The positions, the
-    appearance and the background of an image depend on ``seed`` and on the number of its caption;
-    no image equals an image of ``write_scenes``.
+    object is visible, all objects are placed again, in at most ten attempts. The positions, the
+    appearance and the background of an image depend on ``seed`` and on the number of the image; no
+    image equals an image of ``write_scenes``.
 
     The folder contains the images and ``captions.csv`` with the header ``image,caption``. The
     folder can be used to fit methods that learn from labels; see :func:`label_captioned_images`.
@@ -55,14 +55,16 @@ def synthesize_images(
         pixels: Side length of the images in pixels, >= 16.
 
     Returns:
-        The captions with the paths of their images.
+        The captions that were not left out, with the paths of their images.
 
     Raises:
         ConfigError: If ``seed`` or ``pixels`` is out of range.
         UnknownName: If the domain or a word of the vocabulary does not exist.
-        InputError: If no caption mentions a word of the vocabulary.
+        InputError: If no caption mentions a word of the vocabulary, or if a vocabulary file has
+            fewer than two words.
         DataError: If the folder is not empty or cannot be written, or if a vocabulary file cannot
-            be read.
+            be read. Also if every caption mentions more than seven words.
+        MissingPart: If the colour-emoji font cannot be used.
     """
     if seed < 0 or pixels < 16:
         raise ConfigError(
@@ -108,7 +110,7 @@ def arrange_captions(
     seeds: Sequence[list[int]],
     sprites: Sprites,
 ) -> list[Scene]:
-    """Return a scene for each caption, arranged until all objects of the scene are visible.
+    """Return a scene for each caption, with all objects visible if ten attempts suffice.
 
     Args:
         mentions: Vocabulary indices of the objects of each caption.

@@ -245,7 +245,12 @@ def _horizontal_bands_of_image(image: Image.Image) -> Iterator[tuple[int, Image.
 
 
 def _to_rgb_image(image: Image.Image, value_range: tuple[float, float] | None) -> Image.Image:
-    """Return an RGB image; ``value_range`` is the range of the values if they have over 8 bits."""
+    """Return an RGB image.
+
+    Args:
+        image: Image or band of an image.
+        value_range: Pixel values that are mapped to 0 and 255, if a pixel has more than 8 bits.
+    """
     if value_range is not None:
         low, high = value_range
         values = np.asarray(image).astype(np.float64)
@@ -258,7 +263,7 @@ def _to_rgb_image(image: Image.Image, value_range: tuple[float, float] | None) -
 
 
 def _value_range_of_image(image: Image.Image) -> tuple[float, float]:
-    """Return the values that are mapped to 0 and 255.
+    """Return the pixel values that are mapped to 0 and 255.
 
     Raises:
         InputError: If a pixel is NaN or infinite.

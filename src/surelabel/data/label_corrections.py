@@ -1,7 +1,7 @@
 """Read and write corrections of single targets: a CSV file with one row per image and label."""
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
@@ -9,8 +9,8 @@ from typing import overload
 
 import numpy as np
 
-from surelabel.counts import format_count
-from surelabel.data.csv_rows import DELIMITERS, NumberedRow, open_csv_rows
+from surelabel.data.labels.resolution.correction_history import CorrectionHistory
+from surelabel.data.labels.resolution.correction_rows import read_correction_rows
 from surelabel.data.spreadsheet_cells import spreadsheet_safe_cell
 from surelabel.errors import DataError
 from surelabel.file_readers import quote_of_file
@@ -19,12 +19,6 @@ from surelabel.records import LabelledFeatures, LabelledImages, LabelledScores
 from surelabel.storage.image_paths import absolute_image_path
 
 CORRECTION_COLUMNS = ("path", "label", "target", "probability", "error_probability", "corrected")
-_REQUIRED = ("path", "label", "corrected")
-_TARGETS = {  # accepted texts of the column "corrected", in lower case
-    **dict.fromkeys(("1", "1.0", "1,0", "true", "yes", "positive"), 1.0),
-    **dict.fromkeys(("0", "0.0", "0,0", "false", "no", "negative"), 0.0),
-    **dict.fromkeys(("unknown", "?"), nan),
-}
 
 
 @dataclass(frozen=True)
@@ -69,11 +63,13 @@ def write_label_corrections(
 
 
 def read_label_corrections(path: str | Path) -> list[LabelCorrection]:
-    """Return the rows of a file of corrections whose column ``corrected`` is filled.
+    """Return the corrections of a file of ``surelabel audit`` or ``surelabel serve``.
 
     The file is CSV in UTF-8, separated by commas, semicolons or tabs, with the columns ``path``,
-    ``label`` and ``corrected``; other columns are ignored. A correction is 1 or 0 (also true, yes,
-    positive, false, no, negative), or ``unknown``. Rows with an empty cell keep their target.
+    ``label`` and ``corrected``. A correction is 1 or 0 (also true, yes, positive, false, no,
+    negative), or ``unknown``. Rows with an empty cell keep their target. If the file has the column
+    ``time`` or ``event``, the last row of an image and label holds, undone rows are left out, and
+    relative paths refer to the folder of the file.
 
     Args:
         path: Path of the CSV file.
@@ -81,42 +77,19 @@ def read_label_corrections(path: str | Path) -> list[LabelCorrection]:
     Raises:
         DataError: If a column is missing, or a line or a correction is invalid.
     """
-    path = Path(path)
-    delimiter = next(
-        (d for d in DELIMITERS if set(_REQUIRED) <= set(_header(path, d))), next(iter(DELIMITERS))
-    )
-    header = _header(path, delimiter)
-    if missing := [name for name in _REQUIRED if name not in header]:
-        raise DataError(
-            f"{path} must contain the columns {', '.join(_REQUIRED)}; the column {missing[0]} is "
-            "missing. Give the file that `surelabel audit` wrote, with all its columns."
-        )
-    with open_csv_rows(path, delimiter=delimiter) as rows:
-        return _parse_corrections(path, rows, header)
-
-
-def _parse_corrections(
-    path: Path, rows: Iterator[NumberedRow], header: Sequence[str]
-) -> list[LabelCorrection]:
-    image, label, corrected = (header.index(name) for name in _REQUIRED)
-    corrections = list[LabelCorrection]()
-    for line, cells in rows:
-        if line == 1 or not any(cells):
-            continue
-        if len(cells) != len(header):
-            raise DataError(
-                f"{path}, line {line}: expected {format_count(len(header), 'column')} as in the "
-                f"header; got {len(cells)}. Correct that line."
-            )
-        text = cells[corrected].strip().lower()
-        if text and text not in _TARGETS:
-            raise DataError(
-                f"{path}, line {line}: the cell in the column corrected must be 1, 0, unknown or "
-                f"empty; got {quote_of_file(cells[corrected])}. Correct that cell."
-            )
-        if text:
-            corrections.append(LabelCorrection(cells[image], cells[label], _TARGETS[text]))
-    return corrections
+    table = read_correction_rows(path)
+    if not table.is_ordered:
+        return [
+            LabelCorrection(row.path, row.label, row.target)
+            for row in table.rows
+            if not row.is_sampling
+        ]
+    history = CorrectionHistory.of_rows(table.rows, table.path.absolute().parent)
+    return [
+        LabelCorrection(image, label, target)
+        for image, targets in history.targets.items()
+        for label, target in targets.items()
+    ]
 
 
 @overload
@@ -130,8 +103,8 @@ def correct_labels(
 
     Args:
         labelled: Images, vectors or scores with labels. They are not changed.
-        path: CSV file of ``surelabel audit``, whose column ``corrected`` was filled; see
-            :func:`read_label_corrections`.
+        path: CSV file of ``surelabel audit``, whose column ``corrected`` was filled, or of
+            ``surelabel serve``; see :func:`read_label_corrections`.
 
     Raises:
         DataError: If the file is invalid, if an image or a label of a correction is not in
@@ -160,7 +133,7 @@ def correct_labels(
             )
             raise DataError(
                 f"{path}: each {what} must be in the dataset; got {quote_of_file(value)}. Give the "
-                "dataset that was audited, or correct the row."
+                "dataset that was corrected, or correct the row."
             )
         for row in found:
             earlier = corrected.setdefault((row, column), correction.target)
@@ -176,12 +149,6 @@ def correct_labels(
     if isinstance(labelled, LabelledFeatures):
         return replace(labelled, targets=targets, known=~np.isnan(targets))
     return replace(labelled, targets=targets, known=~np.isnan(targets))
-
-
-def _header(path: Path, delimiter: str) -> list[str]:
-    """Return the cells of the first line of a file without surrounding spaces."""
-    with open_csv_rows(path, delimiter=delimiter) as rows:
-        return [cell.strip() for cell in next(rows, (1, []))[1]]
 
 
 def _rows_by_key(paths: Sequence[str], *, is_image: bool) -> dict[str, list[int]]:

@@ -67,10 +67,10 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
         The labels, and a mapping from each label to the label and its aliases.
 
     Raises:
-        InputError: If ``names`` is a string or has no labels, or if a label is repeated (ignoring
+        InputError: If ``names`` is a string or has no labels. Also if a label is repeated (ignoring
             case and marks of the writing direction), is longer than 200 characters, contains a
-            control character, or has an empty alias; the message contains the line number of the
-            label.
+            control character, or has an empty alias. The message contains the position of the
+            label, counted from 1 as a line number.
 
     Example:
         >>> parse_label_names(["sofa|couch", "dog"])

@@ -41,5 +41,9 @@ def read_pair_archive(path: str | Path) -> PairFeatures:
 
 
 def is_pair_archive(path: str | Path) -> bool:
-    """Return whether an ``.npz`` file has vectors of captions; a damaged file has none."""
-    return zipfile.is_zipfile(path) and "text_features.npy" in zipfile.ZipFile(path).namelist()
+    """Return whether an ``.npz`` file has vectors of captions; False for a damaged file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "text_features.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False

@@ -54,13 +54,19 @@ class PartialPredictions:
         """Write the predictions of the next block.
 
         Raises:
+            InputError: If a score, logit or uncertainty is not finite, or an uncertainty is
+                negative.
             DataError: If the folder cannot be written.
         """
         write_predictions(block, self._next_file)
         self._count(block)
 
     def finished_blocks(self) -> Iterator[Predictions]:
-        """Read the finished blocks one by one, in order."""
+        """Return an iterator that reads the finished blocks one by one, in order.
+
+        Raises:
+            DataError: If a block was damaged after it was found.
+        """
         return map(read_predictions, tuple(self._files))
 
     def find_finished_blocks(self) -> None:
@@ -97,7 +103,8 @@ def open_partial_predictions(
     """Open the folder of the finished blocks of a prediction file, and lock the folder.
 
     At the end of the ``with`` block, the folder is deleted. If an error occurs in the ``with``
-    block, the folder remains, so that the next run with the same arguments resumes.
+    block, the folder remains, so that the next run with the same arguments resumes. If no image of
+    the finished blocks could be read, these blocks are not used.
 
     Args:
         path: Path of the prediction file; the folder is ``path`` with ``.partial`` appended.
@@ -108,7 +115,8 @@ def open_partial_predictions(
 
     Raises:
         DataError: If the folder contains blocks of another recognizer, other options or other
-            images, cannot be written, or is used by another process for more than 60 seconds.
+            images, or a damaged description of the run. Also if the folder cannot be written, or is
+            used by another process for more than 60 seconds.
     """
     folder = Path(os.path.abspath(f"{path}.partial"))
     run = {
@@ -136,7 +144,7 @@ def _write_or_check_partial_run(folder: Path, run: Mapping[str, Any]) -> None:
     """Write the run file; if it exists, check that its content is ``run``.
 
     Raises:
-        DataError: If the content is different.
+        DataError: If the content is different or damaged, or the file cannot be written.
     """
     file = folder / RUN_FILE
     if not file.exists():
@@ -156,7 +164,7 @@ def _write_or_check_partial_run(folder: Path, run: Mapping[str, Any]) -> None:
 
 
 def _hash_of_partial_prediction_files(images: Sequence[str]) -> str:
-    """Return a hash of the sizes and modification times of image files; missing files have none."""
+    """Return a hash of the sizes and modification times of image files, or of their absence."""
     digest = hashlib.blake2b(digest_size=8)
     for status in stored_image_statuses(images):
         digest.update(repr(status and tuple(status)).encode())

@@ -9,6 +9,8 @@ import numpy as np
 from surelabel.arrays import Array
 from surelabel.records import LabelledFeatures, LabelledImages
 from surelabel.storage.image_paths import (
+    PARQUET_SUFFIX,
+    TAR_SUFFIX,
     absolute_image_path,
     is_container_path,
     is_object_url,
@@ -41,12 +43,12 @@ def permanent_random_numbers(identifiers: Sequence[str], key: str) -> Array:
         (True, False)
     """
     prefix = key.encode() + b"\0"
-    digests = [
+    digests = b"".join(
         blake2b(prefix + text.encode("utf-8", "surrogateescape"), digest_size=8).digest()
         for text in identifiers
-    ]
-    integers = [int.from_bytes(digest, "little") >> (64 - _BITS) for digest in digests]
-    numbers: Array = np.array(integers, dtype=np.float64) / 2**_BITS
+    )
+    integers = np.frombuffer(digests, dtype="<u8") >> (64 - _BITS)
+    numbers: Array = integers.astype(np.float64) / 2**_BITS
     return numbers
 
 
@@ -67,13 +69,23 @@ def row_identifiers(source: LabelledImages | LabelledFeatures) -> list[str]:
     """
     if not isinstance(source, LabelledImages):
         return [str(path) for path in source.paths]
-    return [_identifier_of_image(absolute_image_path(path)) for path in source.paths]
+    return [image_identifier(absolute_image_path(path)) for path in source.paths]
 
 
-def _identifier_of_image(path: str) -> str:
-    """Return folder and name of a file, or the name of an archive or table and the path in it."""
-    is_file = is_container_path if is_object_url(path) else os.path.isfile
-    container = split_container_path(path, is_file=is_file)
-    if container is not None:
-        return "/".join([os.path.basename(container[0]), container[1]])
-    return "/".join(path.replace(os.sep, "/").split("/")[-2:])
+def image_identifier(path: str) -> str:
+    """Return folder and name of a file, or the name of an archive or table and the path in it.
+
+    Args:
+        path: Absolute path of an image, or URL of an object.
+
+    Example:
+        >>> image_identifier("/data/animals/a.jpg")
+        'animals/a.jpg'
+    """
+    lower_case = path.lower()
+    if TAR_SUFFIX in lower_case or PARQUET_SUFFIX in lower_case:
+        is_file = is_container_path if is_object_url(path) else os.path.isfile
+        container = split_container_path(path, is_file=is_file)
+        if container is not None:
+            return "/".join([os.path.basename(container[0]), container[1]])
+    return "/".join(path.replace(os.sep, "/").rsplit("/", 2)[-2:])

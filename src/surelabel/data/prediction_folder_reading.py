@@ -73,7 +73,7 @@ def check_prediction_folder_is_complete(folder: str | Path) -> None:
 
     Raises:
         DataError: If images are missing; the message contains their number.
-        NoReadableImage: If all images failed.
+        NoReadableImage: If all images failed, and no part contains a prediction.
     """
     n_images = read_prediction_run(folder).n_images
     finished = finished_prediction_rows(folder)
@@ -98,7 +98,7 @@ def check_prediction_folder_is_complete(folder: str | Path) -> None:
 def read_prediction_folder(folder: str | Path) -> Predictions:
     """Return all predictions of a complete folder, in the order of the rows of the images.
 
-    The failed images are the skipped images of the predictions.
+    The failed images that no part contains are the skipped images of the predictions.
 
     Args:
         folder: Folder of the predictions.
@@ -106,6 +106,7 @@ def read_prediction_folder(folder: str | Path) -> Predictions:
     Raises:
         DataError: If images are missing, if a part is damaged or belongs to another run, or if the
             same image is in two parts.
+        NoReadableImage: If all images failed.
     """
     check_prediction_folder_is_complete(folder)
     run, found = read_prediction_run(folder), find_part_rows(folder)
@@ -136,7 +137,7 @@ def read_unpredicted_images(folder: str | Path) -> FailedImages:
 
 
 def _empty_predictions(like: Predictions, n_rows: int) -> Predictions:
-    """Return predictions of ``n_rows`` images without values, of the kind of ``like``."""
+    """Return predictions of ``n_rows`` images like ``like``, with uninitialized arrays."""
     arrays: dict[str, Any] = {
         name: np.empty((n_rows, values.shape[1]), values.dtype)
         for name in _ARRAYS
@@ -175,7 +176,7 @@ def _copy_rows(
 
 
 def _kind_of_predictions(predictions: Predictions) -> tuple[Any, ...]:
-    """Return what is equal for all parts of a run."""
+    """Return labels, descriptions and kinds of arrays, which are equal for all parts of a run."""
     has_values = [getattr(predictions, name) is None for name in (*_ARRAYS, "hashes")]
     texts = (predictions.model, predictions.calibration, predictions.uncertainty_kind)
     width = None if predictions.features is None else predictions.features.shape[1]

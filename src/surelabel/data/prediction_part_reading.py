@@ -1,6 +1,6 @@
 """Read the parts of a folder of predictions: rows of the images, failed images, predictions.
 
-The rows of all images are 16 bytes per image in memory.
+The rows of all images take 16 bytes per image in memory.
 """
 
 import os
@@ -213,7 +213,7 @@ def _read_vectors(table: pa.Table) -> npt.NDArray[np.float16]:
     """Return the image vectors of a part, ``(n, d)``.
 
     Raises:
-        ValueError: If the column has other values.
+        ValueError: If the column has no lists of equal length of 16-bit numbers, or empty cells.
     """
     column = table[VECTOR_COLUMN]
     is_list = pa.types.is_fixed_size_list(column.type)

@@ -78,8 +78,9 @@ def write_prediction_part(
         rows: Row of each image in the list of all images, ``(n,)``, each once.
 
     Raises:
-        InputError: If the rows do not match the predictions or the run, if the predictions are of
-            another recognizer, or if a value is not finite.
+        InputError: If the rows do not match the predictions or the run, or if the name is invalid.
+            Also if recognizer, labels or calibration differ from those of the run, or if a score,
+            logit or uncertainty is invalid.
         DataError: If the file cannot be written.
     """
     _check_part_rows(rows, len(predictions), run)
@@ -120,7 +121,7 @@ def write_failed_images(
             ``failed.parquet``. An existing file of this name is replaced.
 
     Raises:
-        InputError: If a row is not a row of the run, or is given twice.
+        InputError: If a row is not a row of the run, or is given twice, or if the name is invalid.
         DataError: If the file cannot be written.
     """
     _check_part_rows(failed.rows, len(failed), run)

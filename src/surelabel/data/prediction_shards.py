@@ -97,8 +97,8 @@ def parse_image_shard(text: str) -> ImageShard:
 def image_shard_options(n_images: int, count: int, *, max_block_size: int) -> dict[str, Any]:
     """Return the options of a run that determine the images of each shard.
 
-    The size of a block does not depend on the machine. The size is a multiple of the batch size if
-    there are enough images.
+    The size of a block does not depend on the machine. If there are enough images, the size is a
+    multiple of the batch size, or ``max_block_size``.
 
     Args:
         n_images: Number of images of the run.
@@ -114,11 +114,14 @@ def image_shard_options(n_images: int, count: int, *, max_block_size: int) -> di
 
 
 def blocks_of_image_shard(run: PredictionRun, shard: ImageShard) -> range:
-    """Return the numbers of the blocks of a shard, from 0.
+    """Return the numbers of the blocks of a shard, counted from 0.
 
     Args:
         run: Description of the run, with the options of :func:`image_shard_options`.
         shard: Shard of the run.
+
+    Raises:
+        DataError: If the option ``block_size`` of the run is missing or invalid.
     """
     n_blocks = -(-run.n_images // _block_size(run))
     return range(shard.number - 1, n_blocks, shard.count)
@@ -130,6 +133,9 @@ def rows_of_image_block(run: PredictionRun, block: int) -> npt.NDArray[np.int64]
     Args:
         run: Description of the run, with the options of :func:`image_shard_options`.
         block: Number of the block, from 0.
+
+    Raises:
+        DataError: If the option ``block_size`` of the run is missing or invalid.
     """
     size = _block_size(run)
     return np.arange(block * size, min((block + 1) * size, run.n_images), dtype=np.int64)
@@ -142,8 +148,8 @@ def prediction_folder_status(folder: str | Path) -> PredictionFolderStatus:
         folder: Folder of the predictions.
 
     Raises:
-        DataError: If a file is damaged or belongs to another run, or if the same image is in two
-            parts.
+        DataError: If a file is damaged or belongs to another run, if the same image is in two
+            parts, or if an option of the run is invalid.
     """
     run = read_prediction_run(folder)
     predicted = find_part_rows(folder).rows

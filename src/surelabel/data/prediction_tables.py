@@ -103,7 +103,8 @@ def check_read_predictions(predictions: Predictions) -> None:
     """Check the types and ranges that a damaged file can violate.
 
     Raises:
-        ValueError: If a path or label is not valid text, or a value is not finite or out of range.
+        ValueError: If a path or label is not valid text, if a label occurs twice, or if a score,
+            logit, uncertainty or threshold is not finite or out of range.
     """
     skipped = [text for image in predictions.skipped for text in (image.path, image.reason)]
     texts = [*predictions.paths, *skipped, predictions.model, predictions.calibration or ""]

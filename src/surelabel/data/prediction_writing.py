@@ -42,8 +42,8 @@ def write_predictions(
     - A ``.csv`` file has the columns of numbers of the Parquet file and the column ``skipped``. It
       also has the column ``uncertainty_kind`` if there is an uncertainty, and the column ``shown``
       if labels were selected. A cell of ``shown`` is a JSON list of the shown labels, the most
-      probable first. In the row of a skipped image, ``skipped`` contains the reason, and the cells
-      after the path are empty.
+      probable first. In the row of a skipped image, ``skipped`` contains the reason, and only
+      ``path`` is filled besides. These rows follow the rows of the other images.
     - A ``.jsonl`` file has one line per image,
       ``{"path": …, "labels": [{"label": …, "score": …, "probability": …}, …]}``. The probability
       is null if the predictions are uncalibrated. With an uncertainty, each label has a key
@@ -76,9 +76,9 @@ def write_prediction_blocks(
     skipped: Sequence[SkippedImage],
     spreadsheet_safe: bool = False,
 ) -> None:
-    """Write the predictions of blocks of images to one file, like :func:`write_predictions`.
+    """Write the predictions of blocks of images to one file, as :func:`write_predictions` does.
 
-    Only a few thousand images are in memory at a time.
+    Only a few thousand images, or one block if it is larger, are in memory at a time.
 
     Args:
         blocks: Predictions of one recognizer, at least one block.
@@ -105,7 +105,7 @@ def write_prediction_blocks(
 
 
 def check_predictions_suffix(path: str | Path) -> None:
-    """Raise an error if ``write_predictions`` does not support the suffix of ``path``.
+    """Check that ``write_predictions`` supports the suffix of a path.
 
     Raises:
         InputError: If the suffix is not ``.parquet``, ``.csv`` or ``.jsonl``.
@@ -124,7 +124,7 @@ def _block_writer(path: str | Path) -> BlockWriter:
 
 
 def check_finite_predictions(predictions: Predictions) -> Predictions:
-    """Return the predictions, after a check that all values are finite.
+    """Return the predictions, after a check that all scores and logits are finite.
 
     Args:
         predictions: Predictions to write.
@@ -253,7 +253,7 @@ def _write_csv_blocks(
 
 
 def _prediction_csv_table(predictions: Predictions) -> pa.Table:
-    """Return a table of predictions, with columns of text for the values of a whole image."""
+    """Return a table of predictions, with the text columns ``uncertainty_kind`` and ``shown``."""
     table = _prediction_table(predictions)
     if predictions.uncertainty_kind is not None:
         kinds = [predictions.uncertainty_kind] * len(predictions)

@@ -41,9 +41,10 @@ def read_predictions(path: str | Path) -> Predictions:
     CSV and JSON lines files do not contain the recognizer's fingerprint or the calibration method.
     For calibrated predictions from such files, ``calibration`` is ``UNRECORDED_CALIBRATION``. In
     CSV files that were written with ``spreadsheet_safe``, the apostrophe is part of the path. JSON
-    lines files do not contain logits. The logits are computed from the probabilities, with reduced
-    precision for probabilities close to 1. If the file contains the shown labels, they are read as
-    the mask ``shown``. Only Parquet files contain the thresholds of the labels.
+    lines files do not contain logits. The logits are computed from the probabilities and clipped to
+    [-40, 40], with reduced precision for probabilities close to 1. If the file contains the shown
+    labels, they are read as the mask ``shown``. Only Parquet files contain the thresholds of the
+    labels.
 
     Args:
         path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``, or of a folder of
@@ -53,6 +54,7 @@ def read_predictions(path: str | Path) -> Predictions:
         InputError: If the suffix is not supported.
         DataError: If the file is missing or damaged, does not contain predictions, or if
             predictions of images are missing in the folder.
+        NoReadableImage: If all images of the folder failed.
     """
     if is_prediction_folder(path):
         return read_prediction_folder(path)
@@ -74,7 +76,7 @@ def read_predictions(path: str | Path) -> Predictions:
 
 
 def is_prediction_file(path: str | Path) -> bool:
-    """Return True if a path is a file with a prediction suffix, or a folder of predictions.
+    """Return whether a path is a file with a prediction suffix, or a folder of predictions.
 
     Args:
         path: Path of a file or folder, or another text.

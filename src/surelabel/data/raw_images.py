@@ -92,8 +92,8 @@ def open_raw_preview(stream: BinaryIO) -> BinaryIO:
         stream: File of the RAW image, at the start.
 
     Raises:
-        DataError: If rawpy is not installed, if the file is damaged or has no preview, or if
-            reading the file takes more memory than the limit.
+        DataError: If rawpy is not installed, if the file is damaged or truncated, or if it has no
+            preview that can be read. Also if reading the file takes more memory than the limit.
     """
     try:
         import rawpy

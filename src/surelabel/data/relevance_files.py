@@ -31,8 +31,9 @@ def read_relevance(path: str | Path) -> dict[int, list[int]]:
         The ids of the relevant items of each query, in the order of the file.
 
     Raises:
-        DataError: If the file cannot be read or is no such object, if an id is not an integer >= 0
-            below 10**18, if a query or a relevant id is repeated, or if a query has no relevant id.
+        DataError: If the file cannot be read or is no such object, or if an id is not an integer
+            >= 0 below 10**18. Also if a query or a relevant id is repeated, or if a query has no
+            relevant id.
 
     Source:
         Chun et al., ECCV Caption, ECCV 2022, arXiv:2204.03359. Parekh et al., Crisscrossed
@@ -62,8 +63,8 @@ def read_graded_relevance(path: str | Path, pairs: Pairs) -> Relevance:
 
     Raises:
         InputError: If the pairs have no ids.
-        DataError: If the file has another header, no line or an invalid line, if an id is not in
-            ``pairs``, if a pair is repeated, or if a relevance is outside [0, 1].
+        DataError: If the file has another header, an invalid line or no relevance above 0. Also if
+            an id is not in ``pairs``, if a pair is repeated, or if a relevance is outside [0, 1].
     """
     path = Path(path)
     image_row_of, caption_row_of = (

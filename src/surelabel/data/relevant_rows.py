@@ -17,8 +17,8 @@ class RelevantRows:
         query_rows: Row of each query in the pairs, in ascending order, ``(q,)``.
         relevant_rows: Rows of the relevant items of each query in the pairs, length q, each with at
             least one row.
-        n_unmatched_queries: Number of queries of the file that are not in the pairs, or whose
-            relevant items are not in the pairs.
+        n_unmatched_queries: Number of queries of the file that are not in the pairs, or have no
+            relevant item in the pairs.
         n_unmatched_items: Number of relevant items of the q queries that are not in the pairs.
     """
 
@@ -40,8 +40,8 @@ def relevant_captions(pairs: Pairs, caption_ids: Mapping[int, Sequence[int]]) ->
             :func:`surelabel.data.read_relevance`.
 
     Raises:
-        InputError: If the pairs have no ids, if no query is in the pairs, or if more ids match
-            with images and captions exchanged.
+        InputError: If the pairs have no ids, if no query and one of its relevant items are in the
+            pairs, or if more ids match with images and captions exchanged.
 
     Example:
         >>> pairs = Pairs(["a.jpg"], ["a dog", "a puppy"], [0, 0], [7], [30, 31])
@@ -63,8 +63,8 @@ def relevant_images(pairs: Pairs, image_ids: Mapping[int, Sequence[int]]) -> Rel
             :func:`surelabel.data.read_relevance`.
 
     Raises:
-        InputError: If the pairs have no ids, if no query is in the pairs, or if more ids match
-            with images and captions exchanged.
+        InputError: If the pairs have no ids, if no query and one of its relevant items are in the
+            pairs, or if more ids match with images and captions exchanged.
     """
     return _match_ids(pairs.caption_ids, pairs.image_ids, image_ids, ("caption", "image"))
 

@@ -36,7 +36,8 @@ def caption_scene(
 ) -> list[SceneCaption]:
     """Return five captions: of the main object, two objects and all objects, and two paraphrases.
 
-    Small objects whose visible fraction is below ``MIN_VISIBLE_SHARE`` are not mentioned.
+    Small objects whose visible fraction is below ``MIN_VISIBLE_SHARE`` are not mentioned. If no
+    small object is visible, all captions mention only the main object.
 
     Args:
         scene: Scene with k objects.
@@ -74,7 +75,7 @@ def caption_relevance(
     """Return, for each image and caption, the fraction of mentioned objects that are in the image.
 
     Args:
-        mentions: Vocabulary indices of the objects in each of ``s`` captions.
+        mentions: Vocabulary indices of the objects in each of ``s`` captions, at least one each.
         targets: Boolean targets of n images, ``(n, c)``; True means positive.
 
     Returns:
@@ -92,10 +93,10 @@ def caption_relevance(
 def sparse_caption_relevance(
     mentions: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], *, n_columns: int
 ) -> Relevance:
-    """Return the result of :func:`caption_relevance` as a sparse matrix.
+    """Return the pairs of :func:`caption_relevance` with a fraction above 0, as graded relevance.
 
     Args:
-        mentions: Vocabulary indices of the objects in each of ``s`` captions.
+        mentions: Vocabulary indices of the objects in each of ``s`` captions, at least one each.
         labels: Vocabulary indices of the positive labels of each of n images.
         n_columns: Number of labels c; all indices are below c.
     """

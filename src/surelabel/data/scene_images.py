@@ -42,7 +42,10 @@ def save_scene_images(pixels: Tensor, paths: Sequence[Path]) -> None:
 
 @contextmanager
 def single_rendering_thread() -> Iterator[None]:
-    """Use one Torch thread, since rounding in sums depends on the number of threads."""
+    """Use one Torch thread in a ``with`` block.
+
+    The rounding of sums depends on the number of threads.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -37,7 +37,7 @@ def all_scene_words() -> tuple[Word, ...]:
 
 
 def read_scene_vocabulary(name: str | Path) -> tuple[Word, ...]:
-    """Return the words of a scene vocabulary.
+    """Return the words of a scene vocabulary, in the order of the file and without repetitions.
 
     Args:
         name: Name ``scenes-80`` or ``scenes-all``, or the path of a text file with one word per

@@ -27,8 +27,8 @@ class RenderedScenes:
         visible_shares: Visible fraction of each object in [0, 1], ``(n, MAX_OBJECTS)``. Entries
             beyond the last object of a scene are 0.
         boxes: Bounding boxes of the visible parts, ``(n, MAX_OBJECTS, 4)``: left, top, right and
-            bottom as fractions of the image side. If no part of an object is visible, the box is
-            NaN.
+            bottom as fractions of the image side. A pixel is in the box if the visible opacity of
+            the object is above 0.25. If there is no such pixel, the box is NaN.
     """
 
     pixels: Tensor

@@ -25,6 +25,7 @@ from surelabel.data.labels.resolution.label_files import read_label_entries
 from surelabel.data.labels.resolution.label_tables import LabelTable
 from surelabel.data.labels.resolution.table_options import TableOptions, describe_ignore_option
 from surelabel.data.labels.resolution.target_cells import MISSING_CELLS
+from surelabel.data.sample_targets import with_sample_targets
 from surelabel.errors import DataError, InputError
 from surelabel.file_readers import check_regular_file, quote_of_file
 from surelabel.records import LabelledImages, LabelledScores, RowSelection
@@ -64,7 +65,7 @@ def read_scores(
         Scores in the order of ``source``, with the labels of the annotations.
 
     Raises:
-        DataError: If the file is missing or damaged, or if a cell is no number.
+        DataError: If the file is missing, damaged or of another format, or if a cell is no number.
         InputError: If the kind is unknown, if a score is missing or out of the range of its kind,
             if an image occurs twice, or if no image has labels.
 
@@ -86,6 +87,9 @@ def join_scores_and_labels(
     scores: LabelledScores, labelled: LabelledImages, *, source: str = ""
 ) -> LabelledScores:
     """Return the scores of the annotated images, with their labels, joined by the image names.
+
+    The images are in the order of ``scores``. A warning states the number of annotated images
+    without scores.
 
     Args:
         scores: Scores of images.
@@ -140,7 +144,7 @@ def add_labels_to_scores(
         >>> add_labels_to_scores(scores, labelled).known.tolist()
         [[False], [True]]
     """
-    joined = join_scores_and_labels(scores, labelled, source=source)
+    joined = with_sample_targets(join_scores_and_labels(scores, labelled, source=source))
     row_of = {path: row for row, path in enumerate(scores.paths)}
     rows = [row_of[path] for path in joined.paths]
     targets = np.full((len(scores), len(joined.names)), np.nan)

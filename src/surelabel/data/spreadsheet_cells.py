@@ -13,3 +13,13 @@ def spreadsheet_safe_cell(text: str) -> str:
         ("'=HYPERLINK(A1).jpg", 'images/a.jpg')
     """
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def text_of_spreadsheet_cell(cell: str) -> str:
+    """Return the text of a cell that :func:`spreadsheet_safe_cell` wrote.
+
+    Example:
+        >>> text_of_spreadsheet_cell("'=HYPERLINK(A1).jpg"), text_of_spreadsheet_cell("'tis")
+        ('=HYPERLINK(A1).jpg', "'tis")
+    """
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA_STARTS) else cell

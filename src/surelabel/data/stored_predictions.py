@@ -71,10 +71,11 @@ class StoredPredictions:
         return list(paths)
 
     def blocks(self) -> Iterator[Predictions]:
-        """Yield the predictions in blocks of about 8,192 images, in the order of the images.
+        """Yield the predictions in blocks, in the order of the images.
 
-        Only one block is in memory and, for a folder, a few of its parts. The blocks of a file are
-        its row groups. Blocks have no skipped images.
+        The blocks of a folder have at most 8,192 images. The blocks of a file are its row groups,
+        which have at least 8,192 images except for the last one. Only one block is in memory and,
+        for a folder, a few of its parts. Blocks have no skipped images.
 
         Raises:
             DataError: If the file or a part is damaged.
@@ -266,7 +267,7 @@ def _schema_names(path: Path) -> list[str]:
 
 
 def _empty_stored_predictions(like: Predictions, n_images: int) -> Predictions:
-    """Return predictions of n images with the labels and kinds of a block, and no values."""
+    """Return predictions of n images with the labels and kinds of a block, and arrays of zeros."""
     arrays: dict[str, Any] = {}
     for name in ARRAYS_OF_PREDICTIONS:
         array = getattr(like, name)

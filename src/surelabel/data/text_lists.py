@@ -20,8 +20,8 @@ def read_text_list(path: str | Path) -> list[str]:
     """Return the lines of a text file without surrounding spaces; empty lines are included.
 
     Raises:
-        DataError: If the file cannot be read or is not UTF-8 text, or if a line is longer than
-            10,000 characters.
+        DataError: If the file cannot be read, is not UTF-8 text or contains a NUL byte, or if a
+            line is longer than 10,000 characters.
     """
     return _split_text_list(read_text(path), str(path))
 
@@ -30,8 +30,8 @@ def read_text_list_from_stdin() -> list[str]:
     """Return the lines of standard input without surrounding spaces; empty lines are included.
 
     Raises:
-        DataError: If standard input is not UTF-8 text, or if a line is longer than 10,000
-            characters.
+        DataError: If standard input is not UTF-8 text or contains a NUL byte, or if a line is
+            longer than 10,000 characters.
     """
     try:
         text = sys.stdin.read().removeprefix("\ufeff")

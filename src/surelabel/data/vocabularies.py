@@ -161,7 +161,7 @@ def remove_unseen_vocabulary_classes(
 
 
 def check_vocabulary_columns(names: Sequence[str], labels: Sequence[str]) -> None:
-    """Raise an error if a label of the vocabulary has no column in a dataset.
+    """Check that each label of a vocabulary has a column in a dataset.
 
     Args:
         names: Labels of the vocabulary.

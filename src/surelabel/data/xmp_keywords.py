@@ -94,12 +94,12 @@ def check_xmp_labels(labels: Sequence[str]) -> None:
 
 
 def comparable_keyword(keyword: str) -> str:
-    """Return a keyword in a normal form, which is equal for spellings that differ only in case."""
+    """Return a keyword in the form for comparisons: NFC, case-folded, no surrounding spaces."""
     return unicodedata.normalize("NFC", keyword).strip().casefold()
 
 
 def xmp_user_keywords(packet: XmpPacket) -> list[str]:
-    """Return the keywords of the user, without those that this package has added.
+    """Return the distinct keywords of the user, without those that this package has added.
 
     Each level of a hierarchical keyword is a keyword. Keywords that darktable adds by itself
     (``darktable|…``) are omitted.
@@ -168,7 +168,7 @@ def add_xmp_tags(data: bytes, tags: XmpTags) -> bytes:
 
 
 def _keywords_to_add(packet: XmpPacket, labels: Sequence[str]) -> dict[XmpName, list[str]]:
-    """Return the keywords that are added to each list; nothing if the packet has all labels.
+    """Return the keywords to add to each list, or an empty mapping if the packet has all labels.
 
     If the packet has keywords and no hierarchical keyword, its keywords are added to the
     hierarchical keywords too, because programs that find this list do not read the other.
@@ -183,9 +183,9 @@ def _keywords_to_add(packet: XmpPacket, labels: Sequence[str]) -> dict[XmpName, 
 
 
 def _added_keywords(packet: XmpPacket, name: XmpName) -> list[str]:
-    """Return the recorded keywords of a list, without those that belong to the user by now.
+    """Return the recorded keywords of a list, without those that the user has adopted.
 
-    These are keywords in ``dc:subject`` that the user has moved to a lower level of a hierarchy.
+    The user adopts a keyword in ``dc:subject`` by moving it to a level of a hierarchy.
     """
     recorded = list(dict.fromkeys(packet.texts(_RECORD_OF[name])))
     if name != SUBJECT:
@@ -202,7 +202,7 @@ def _items_to_remove(packet: XmpPacket, name: XmpName) -> list[XmpElement]:
 
 
 def _description_edits(data: bytes, description: XmpElement, removed: set[int]) -> list[XmpEdit]:
-    """Return the edits that remove our properties, and the items at the positions ``removed``.
+    """Return the edits that remove the properties of this package, and the items at ``removed``.
 
     A description in which nothing remains is removed as a whole.
     """
@@ -235,7 +235,7 @@ def _items_edit(data: bytes, container: XmpElement, keywords: Sequence[str]) -> 
 def _description_lines(
     packet: XmpPacket, properties: list[tuple[int, str]]
 ) -> list[tuple[int, str]]:
-    """Return the lines of a description with properties, for the same resource as the others."""
+    """Return the lines of a description with properties, for the resource of the packet."""
     values = [d.attributes.get(name) for d in packet.descriptions for name in _ABOUT]
     about = next(filter(None, values), "")
     rdf = _rdf_prefix(packet)

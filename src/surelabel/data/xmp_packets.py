@@ -85,7 +85,7 @@ class XmpPacket:
         return [child for child in self.rdf.children if child.name == (RDF, "Description")]
 
     def properties(self, name: XmpName) -> list[XmpElement]:
-        """Return the property elements with a name."""
+        """Return the property elements with a name, in the order of the packet."""
         return [p for d in self.descriptions for p in d.children if p.name == name]
 
     def items(self, name: XmpName) -> list[XmpElement]:
@@ -97,7 +97,7 @@ class XmpPacket:
         return [item.text.strip() for item in self.items(name)]
 
     def simple_value(self, name: XmpName) -> str | None:
-        """Return the value of a simple property, which is an element or an attribute."""
+        """Return the text of a simple property, an element or an attribute, or None without one."""
         for description in self.descriptions:
             if name in description.attributes:
                 return description.attributes[name].strip()
@@ -117,9 +117,9 @@ def parse_xmp_packet(data: bytes) -> XmpPacket:
 
     Raises:
         ValueError: If the bytes are not well-formed XML in UTF-8, or declare a document type or an
-            entity. Also if there is not exactly one element ``rdf:RDF``, or if a property of
-            keywords is not a list.
-            The message states what was found, on one line.
+            entity. Also if there is not exactly one element ``rdf:RDF``, if there are more than
+            100,000 elements, or if a property of keywords is not a list. The message is a clause on
+            one line, which states what was found.
     """
     _check_utf8(data)  # otherwise, expat can choose another encoding
     if b"<!DOCTYPE" in data or b"<!ENTITY" in data:

@@ -8,7 +8,9 @@ import numpy as np
 
 from surelabel.arrays import Flags
 from surelabel.counts import format_count
+from surelabel.data.facility_location import facility_location_order
 from surelabel.data.permanent_random_numbers import permanent_random_numbers, row_identifiers
+from surelabel.data.random_sample_growth import RandomSample, grow_random_sample
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.features import (
@@ -21,9 +23,7 @@ from surelabel.features import (
 from surelabel.progress import Progress
 from surelabel.recognizer.annotation_batch import AnnotationBatch
 from surelabel.recognizer.annotation_pool import annotation_pool
-from surelabel.recognizer.facility_location import facility_location_order
 from surelabel.recognizer.inputs import LabelledInput, RecognizerInput
-from surelabel.recognizer.random_sample_growth import RandomSample, grow_random_sample
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.user_warnings import warn_skipped_images
 from surelabel.recognizer.vector_normalization import (

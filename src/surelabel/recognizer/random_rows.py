@@ -1,14 +1,17 @@
 """Select the rows of a random sample, which calibration, evaluation and guarantees require."""
 
 import warnings
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.counts import format_count
 from surelabel.data.permanent_random_numbers import permanent_random_numbers, row_identifiers
+from surelabel.data.sample_targets import with_sample_targets
 from surelabel.errors import InputError
-from surelabel.recognizer.inputs import LabelledInput
+from surelabel.recognizer.inputs import LabelledInput, align_recognizer_input_labels
 
 _THINNING = "thinning"  # key of the permanent random numbers
 
@@ -21,6 +24,9 @@ def random_sample_rows(source: LabelledInput, purpose: str) -> npt.NDArray[np.in
     with the probability (smallest inclusion probability) / (inclusion probability of the row), so
     that all rows have the same inclusion probability. A warning states the numbers of rows.
 
+    Targets of random rows that were not annotated for the random sample do not count; see
+    :func:`surelabel.data.sample_targets.with_sample_targets`. The caller must not use them.
+
     Args:
         source: Images, vectors or scores with labels.
         purpose: Subject of the warning, such as ``The calibration``.
@@ -31,7 +37,7 @@ def random_sample_rows(source: LabelledInput, purpose: str) -> npt.NDArray[np.in
     selection = source.row_selection
     if selection is None:
         return np.arange(len(source))
-    is_annotated = source.known.any(axis=1)
+    is_annotated = with_sample_targets(source).known.any(axis=1)
     is_sampled = selection.is_random & is_annotated
     if not is_sampled.any():
         raise InputError(
@@ -58,9 +64,10 @@ def random_sample_rows(source: LabelledInput, purpose: str) -> npt.NDArray[np.in
             "to make the inclusion probabilities equal."
         )
     if n_missing := int((selection.is_random & ~is_annotated).sum()):
+        no_labels = "no labels" if selection.sample_targets is None else "not been annotated"
         notes.append(
-            f"{format_count(n_missing, 'random row')} {'has' if n_missing == 1 else 'have'} no "
-            "labels, so the random sample is incomplete. Annotate all random rows."
+            f"{format_count(n_missing, 'random row')} {'has' if n_missing == 1 else 'have'} "
+            f"{no_labels}, so the random sample is incomplete. Annotate all random rows."
         )
     if len(notes) > 1:
         warnings.warn(" ".join(notes), stacklevel=3)
@@ -69,6 +76,8 @@ def random_sample_rows(source: LabelledInput, purpose: str) -> npt.NDArray[np.in
 
 def take_random_rows(source: LabelledInput, purpose: str) -> LabelledInput:
     """Select the rows of :func:`random_sample_rows`; return the source itself if all are used.
+
+    The rows have only the targets that were annotated for the random sample.
 
     Args:
         source: Images, vectors or scores with labels.
@@ -86,4 +95,32 @@ def take_random_rows(source: LabelledInput, purpose: str) -> LabelledInput:
     """
     if source.row_selection is None:
         return source
-    return source.take(random_sample_rows(source, purpose))
+    return with_sample_targets(source).take(random_sample_rows(source, purpose))
+
+
+def random_sample_targets(
+    source: LabelledInput,
+    recognizer_labels: tuple[Sequence[str], Mapping[str, Sequence[str]]],
+    rows: npt.NDArray[np.int64],
+    targets: Array,
+    known: Flags,
+) -> tuple[Array, Flags]:
+    """Return the targets of some rows, with only the sample's targets for random rows.
+
+    Args:
+        source: Images, vectors or scores with labels.
+        recognizer_labels: Labels of the c columns of ``targets``, and their spellings.
+        rows: Indices of m rows of the source.
+        targets: All targets of these rows, ``(m, c)``.
+        known: Mask of the known targets, ``(m, c)``.
+
+    Returns:
+        Targets and mask, each ``(m, c)``: ``targets`` and ``known`` themselves, if the source
+        states no targets of the sample.
+    """
+    if source.row_selection is None or source.row_selection.sample_targets is None:
+        return targets, known
+    with warnings.catch_warnings():  # the alignment of all targets emitted them
+        warnings.simplefilter("ignore", UserWarning)
+        aligned = align_recognizer_input_labels(with_sample_targets(source), *recognizer_labels)
+    return aligned.targets[rows], aligned.known[rows]

@@ -48,7 +48,7 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
 
     Raises:
         DataError: For the reasons of :func:`read`, if an image does not exist, or if only some
-            lines have labels and mentions.
+            lines have labels and mentions. Also if lines with labels repeat an image.
     """
     path = Path(path)
     scenes = _parse_scene_lines(path)

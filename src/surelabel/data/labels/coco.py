@@ -20,7 +20,7 @@ def read(
     images_root: str | Path | None = None,
     names: Sequence[str] | None = None,
 ) -> LabelledImages:
-    """Read annotated images; a category with at least one instance is a positive label.
+    """Read annotated images; a category with at least one instance in an image is a positive label.
 
     Crowd annotations are treated as instances. Categories without an instance in an image are
     negative, since COCO is annotated exhaustively.
@@ -33,9 +33,9 @@ def read(
             in the order of the file. If a label is not a category, its targets are unknown.
 
     Raises:
-        DataError: If the file is not a COCO file, if an id or a category name is repeated, if an
-            annotation refers to an unknown id, if an image does not exist, or if a category is not
-            in ``names``.
+        DataError: If the file is not a COCO file, if an id or a category name is repeated, or if an
+            annotation refers to an unknown id. Also if an image does not exist, or if a category is
+            not in ``names``.
     """
     path = Path(path)
     content = read_coco_json(path)

@@ -27,6 +27,7 @@ from surelabel.data.labels.resolution.table_options import (
     TableOptions,
     TargetReading,
 )
+from surelabel.data.sample_targets import with_sample_targets
 from surelabel.data.spreadsheet_cells import FORMULA_STARTS
 from surelabel.errors import DataError, InputError
 from surelabel.file_readers import quote_of_file
@@ -96,7 +97,8 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
     """Write annotated images as CSV, with one column per label; unknown targets are empty cells.
 
     If the images state how they were chosen, the columns ``chosen_by`` and
-    ``inclusion_probability`` follow the column of paths.
+    ``inclusion_probability`` follow the column of paths, and random rows have only the targets that
+    were annotated for the random sample.
 
     Args:
         labelled: Annotated images to write.
@@ -127,6 +129,7 @@ def write_label_entries(labelled: LabelledImages, path: str | Path) -> None:
         InputError, DataError: For the reasons of :func:`write`.
     """
     check_writable_file_paths(labelled.paths)
+    labelled = with_sample_targets(labelled)
     selection = labelled.row_selection
     header = ["path", *(SELECTION_COLUMNS if selection is not None else ()), *labelled.names]
     is_list = len(labelled.names) == 1 and labelled.names[0].casefold() in LIST_COLUMNS
@@ -270,7 +273,14 @@ def _read_csv_header(path: Path, options: TableOptions) -> tuple[str, list[str],
 def _find_invalid_csv_line(
     path: Path, delimiter: str, n_columns: int, image: int
 ) -> DataError | None:
-    """Return an error for the first line without a path or with another number of columns."""
+    """Return an error for the first line without a path or with another number of columns, if any.
+
+    Args:
+        path: Path of the CSV file.
+        delimiter: Character between the cells.
+        n_columns: Number of columns of the header.
+        image: Index of the column of image paths.
+    """
     with open_csv_rows(path, delimiter=delimiter) as rows:
         for line, row in rows:
             if row and len(row) != n_columns:

@@ -24,6 +24,7 @@ def read(
     """Read annotated images from a folder of VOC annotations.
 
     If all objects of a label in an image are marked difficult, the target of the label is unknown.
+    Labels without an object in an image are negative.
 
     Args:
         path: Path of a folder of XML files, or of a folder whose subfolder ``Annotations`` contains

@@ -41,8 +41,9 @@ def read(
             images are returned.
 
     Raises:
-        DataError: If an archive is damaged, if an image has no JSON member, if a member contains no
-            labels, if ``images_root`` is given, or if a label is not in ``names``.
+        DataError: If there is no image, if an archive is damaged, if an image has no JSON member,
+            or if a member contains no labels. Also if ``images_root`` is given, or if a label is
+            not in ``names``.
     """
     if images_root is not None:
         raise DataError(

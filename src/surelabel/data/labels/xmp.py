@@ -52,9 +52,9 @@ def read(
 
     Raises:
         InputError: If ``images_root`` is given, or ``missing`` has an invalid value.
-        DataError: If the folder has no image or no keyword of the user, if a sidecar is no XMP or
-            can belong to several images, or if a keyword contains a control character or is not in
-            ``names``.
+        DataError: If the folder has no image or no keyword of the user, or if a sidecar is no XMP
+            or can belong to several images. Also if a keyword contains a control character, or is
+            not in ``names``.
     """
     if images_root is not None:
         raise InputError(

@@ -110,8 +110,8 @@ def label_captioned_images(
         Every image once, in the order of its first caption. The labels have no aliases.
 
     Raises:
-        InputError: If ``unmentioned`` is out of range, if the captions have no images, if a label
-            is invalid or has no letter and no digit, or if no caption mentions a label.
+        InputError: If ``unmentioned`` is out of range, or if the captions have no images. Also if a
+            label is invalid or has no letter and no digit, or if no caption mentions a label.
         DataError: If an image does not exist, or if the word list is invalid.
     """
     if captions.paths is None:
@@ -149,8 +149,8 @@ def _label_phrases(
     """Return the labels, and the trie of the phrases that mention them.
 
     A phrase that is a spelling of labels mentions these labels only, even if it is also a plural of
-    another label, such as the label "glasses" and the plural of "glass". A phrase that mentions a
-    label is no exception of this label.
+    another label. An example is "glasses", a label and the plural of "glass". A phrase that
+    mentions a label is no exception of this label.
     """
     labels, aliases = parse_label_names(names)
     entries = read_word_list(word_list)

@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from surelabel.data import read_labels
+from surelabel.data.labels.resolution.arrow_tables import name_table_classes
 from surelabel.errors import DataError, InputError
 
 FRAME = {"image": ["a.jpg", "b.jpg"], "dog": [True, False], "cat": [0.0, np.nan], "cow": ["1", "0"]}
@@ -173,9 +174,15 @@ def test_a_dataset_with_images_inside_needs_a_folder(tmp_path):
         read_labels(dataset)
     missing = embedded(tmp_path, label=(CLASSES, [1, None]))
     with pytest.raises(
-        DataError, match=r"Dataset, row 1: expected class indices .* 'label'; got \[None\]"
+        DataError, match=r"Dataset, row 1: expected class indices from 0 to .* 'label'; got \[None"
     ):
         read_labels(missing, images_root=tmp_path)
+
+
+@pytest.mark.parametrize("column", [[0, 2], [0.0, 1.0], ["cat", "dog"], [[1], [0, -1]]])
+def test_a_number_of_no_class_is_refused(column):
+    with pytest.raises(DataError, match=r"row \d: expected class indices from 0 to 1 .* 'label'"):
+        name_table_classes("label", pa.chunked_array([column]), ["cat", "dog"])
 
 
 def test_other_sources_are_refused_with_what_to_give(folder):

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from surelabel.data.labels import FORMATS, read_label_entries, read_labels
-from surelabel.errors import DataError
+from surelabel.errors import DataError, InputError
 
 COCO = {
     "images": [{"id": 1, "file_name": "a.jpg"}],
@@ -45,10 +45,32 @@ def test_entries_have_the_image_names_of_a_table_and_paths_relative_to_a_folder(
     assert read_label_entries(folder / "x.json", images_root=folder).paths == ["a.jpg"]
 
 
-def test_the_table_has_the_eight_formats():
+def test_the_table_has_the_nine_formats():
     assert sorted(FORMATS) == [
-        *("coco", "csv", "imagefolder", "jsonl", "parquet", "voc", "webdataset", "xmp")
+        *("coco", "corrections", "csv", "imagefolder", "jsonl", "parquet", "voc", "webdataset"),
+        "xmp",
     ]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.txt"])
+def test_a_table_with_the_columns_of_corrections_has_one_row_per_target(folder, name):
+    (folder / name).write_text("path,label,corrected\na.jpg,dog,1\na.jpg,cat,0\n")
+    labelled = read_labels(folder / name)
+    assert (labelled.names, labelled.targets.tolist()) == (["dog", "cat"], [[1.0, 0.0]])
+    assert read_label_entries(folder / name).names == ["dog", "cat"]
+
+
+def test_a_table_whose_column_corrected_is_ignored_remains_a_table(folder):
+    (folder / "x.csv").write_text("path,label,corrected\na.jpg,dog,1\n")
+    labelled = read_labels(folder / "x.csv", ignore=["corrected"])
+    assert (labelled.names, labelled.targets.tolist()) == (["dog"], [[1.0]])
+    assert "labels in 'label'" in labelled.reading
+
+
+def test_options_of_tables_are_refused_for_corrections(folder):
+    (folder / "x.csv").write_text("path,label,corrected,width\na.jpg,dog,1,3\n")
+    with pytest.raises(InputError, match="ignore can be given only for tables"):
+        read_labels(folder / "x.csv", ignore=["width"])
 
 
 @pytest.mark.parametrize(

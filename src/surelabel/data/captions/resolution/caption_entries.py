@@ -95,7 +95,7 @@ def clean_caption_text(source: Path, place: str, text: object) -> str:
 
 
 def check_captions_exist(source: Path, texts: list[str]) -> None:
-    """Raise an error if a file has no captions.
+    """Check that a file has at least one caption.
 
     Raises:
         DataError: If ``texts`` is empty.
@@ -105,7 +105,7 @@ def check_captions_exist(source: Path, texts: list[str]) -> None:
 
 
 def check_captioned_images_exist(paths: Iterable[str]) -> None:
-    """Raise an error if there is no file at the path of an image.
+    """Check that the image files of captions exist.
 
     Raises:
         DataError: If an image does not exist; the message contains the number of missing images and

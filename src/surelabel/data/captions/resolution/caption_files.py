@@ -74,15 +74,16 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
         single spaces between words.
 
     Raises:
-        DataError: If the file cannot be read, has another format, no captions or no images, if a
-            caption is invalid, if an image does not exist, or if some ids are missing or repeated.
+        DataError: If the file cannot be read, has another format, or has no captions or no images.
+            Also if a caption is invalid, if an image does not exist, or if some ids are missing or
+            repeated.
     """
     path = Path(path)
     return CAPTION_FORMATS[detect_caption_format(path)].read_pairs(path, images_root=images_root)
 
 
 def has_captioned_images(path: str | Path) -> bool:
-    """Return True if a file has captions of images instead of labels, and no generated scenes.
+    """Return whether a file has captions of images, in place of labels or generated scenes.
 
     Args:
         path: Path of a text file of any format.

@@ -69,13 +69,15 @@ def label_table_in_memory(
     Args:
         source: Table with one row per image.
         options: Options of the table.
-        images_root: Folder to which images that are stored inside the table are written.
+        images_root: Folder to which images that are stored inside the table are written. Their
+            paths in the result are relative to this folder.
         name: Name of the table in messages. If None, the type of the table is used.
 
     Raises:
-        DataError: If a column cannot be converted, if an image path is missing, or if images are
-            inside the table and ``images_root`` is None.
-        InputError: If an option names a column that does not exist.
+        DataError: If a column cannot be converted, or if an image path or an image is missing or
+            invalid. Also for the reasons of ``assign_table_columns``.
+        InputError: If an option names a column that does not exist, or if images are inside the
+            table and ``images_root`` is None.
     """
     name = type(source).__name__ if name is None else name
     if isinstance(source, RowDataset):
@@ -153,16 +155,19 @@ def name_table_classes(
         classes: Names of the classes.
 
     Raises:
-        DataError: If a row has no class.
+        DataError: If a row has no class, or a number of no class.
     """
     is_list = is_list_type(column.type)
     rows = [row if is_list else [row] for row in column.to_pylist()]
-    invalid = next((row for row, numbers in enumerate(rows) if not _are_classes(numbers)), None)
+    valid_numbers = range(len(classes))
+    invalid = next(
+        (row for row, numbers in enumerate(rows) if not _are_classes(numbers, valid_numbers)), None
+    )
     if invalid is not None:
         raise DataError(
-            f"Dataset, row {invalid}: expected class indices of at least 0 in the column {name!r}; "
-            f"got {rows[invalid]}. Remove the rows without classes, for example with "
-            "dataset.filter."
+            f"Dataset, row {invalid}: expected class indices from 0 to {len(classes) - 1} in the "
+            f"column {name!r}; got {rows[invalid]}. Remove the rows without classes, for example "
+            "with dataset.filter."
         )
     named = [[classes[number] for number in numbers] for numbers in rows]
     if not is_list and all(target_of_cell(text) is not None for text in classes):
@@ -170,12 +175,19 @@ def name_table_classes(
     return pa.chunked_array([pa.array(named, pa.list_(pa.string()))])
 
 
-def _are_classes(numbers: Sequence[int | None] | None) -> bool:
-    return numbers is not None and all(number is not None and number >= 0 for number in numbers)
+def _are_classes(numbers: Sequence[int | None] | None, valid_numbers: range) -> bool:
+    return numbers is not None and all(
+        isinstance(number, int) and number in valid_numbers for number in numbers
+    )
 
 
 def _image_paths(name: str, column: pa.ChunkedArray, images_root: str | Path | None) -> list[str]:
-    """Return the path of each image; images inside the table are written to ``images_root``."""
+    """Return the path of each image; images inside the table are written to ``images_root``.
+
+    Raises:
+        DataError: If a cell is no path and no image.
+        InputError: If there are images inside the table, and ``images_root`` is None.
+    """
     if pa.types.is_struct(column.type):
         cells: Iterator[Any] = (cell for chunk in column.chunks for cell in chunk)
         return [
@@ -202,8 +214,9 @@ def _path_of_embedded_image(
 ) -> str:
     """Return the path of an image of ``datasets``, which has a path, or the bytes of a file.
 
-    The bytes are written to a file whose name has the row and a digest of the content. A file that
-    exists is not written again.
+    The bytes are written to a file in ``images_root`` whose name has the row and a digest of the
+    content. A file that exists is not written again. The path of this file is relative to
+    ``images_root``; any other path is absolute.
     """
     content, path = image.get("bytes"), image.get("path")
     if content is None:

@@ -82,7 +82,7 @@ def resolve_image_entries(
     images_root: str | Path | None,
     names: Sequence[str] | None,
 ) -> LabelledImages:
-    """Return the annotated images of entries.
+    """Convert entries of images to annotated images with resolved paths.
 
     Args:
         path: Path of the annotations.

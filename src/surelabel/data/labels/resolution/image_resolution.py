@@ -52,8 +52,8 @@ def resolve_labelled_images(
         row_selection: How each image was chosen for annotation, or None.
 
     Raises:
-        DataError: If there are no images, if an image does not exist or is repeated, if several
-            image files have the name of an image without suffix, if a label contains a control
+        DataError: If there are no images, if an image does not exist or is repeated, or if several
+            image files have the name of an image without suffix. Also if a label contains a control
             character, or if a column is not in ``names``.
     """
     if not len(images):
@@ -111,11 +111,11 @@ def resolve_label_columns(source: Path, labels: set[str], names: Sequence[str] |
 def check_label_resolution(
     source: Path, labels: Sequence[str] | set[str], names: Sequence[str]
 ) -> None:
-    """Raise an error if a label of the file is not in ``names``.
+    """Check that each label of a file is in ``names``.
 
     Raises:
         DataError: If a label of the file is not in ``names``; the message contains the first three
-            of these labels.
+            of these labels in sorted order.
     """
     allowed = set(names)
     if extra := [label for label in sorted(labels) if label not in allowed]:
@@ -133,7 +133,10 @@ def quote_first_unresolved(items: Sequence[str]) -> str:
 
 
 def unresolved_image_path(path: str, folder: Path) -> str:
-    """Return the path of an image relative to ``folder``, or its absolute path if outside."""
+    """Return the path of an image relative to ``folder``, or its absolute path if it is outside.
+
+    Folders are separated by ``/``. The URL of an object is returned unchanged.
+    """
     if is_object_url(path):
         return path
     absolute, root = os.path.abspath(path), os.path.abspath(folder)

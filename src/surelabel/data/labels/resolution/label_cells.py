@@ -37,9 +37,9 @@ def labels_of_cell(cell: str, separator: Separator | None) -> list[str]:
         separator: Separator of the labels. If None, the cell is one label.
 
     Raises:
-        ValueError: If a quoted label is followed by other text than a separator, if a label is a
-            missing value such as NaN, or if a label contains a control character. The message is
-            one sentence.
+        ValueError: If a quoted label is followed by other text than a separator, or if a label
+            without quotes is ``path`` or a missing value such as NaN. Also if a label contains a
+            control character, or if a list is invalid. The message has no full stop.
 
     Example:
         >>> labels_of_cell('dog, "salt, pepper", 12" record', "comma")
@@ -58,8 +58,8 @@ def check_label_texts(labels: Sequence[object]) -> list[str]:
     """Return labels without surrounding spaces and without empty labels.
 
     Raises:
-        ValueError: If a label is no text, or contains a control character. The message is one
-            sentence without a full stop.
+        ValueError: If a label is no text, or contains a control character. The message has no full
+            stop.
     """
     texts = []
     for label in labels:

@@ -2,16 +2,32 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from surelabel.data.labels import coco, csv, imagefolder, jsonl, parquet, voc, webdataset, xmp
+from surelabel.data.labels import (
+    coco,
+    corrections,
+    csv,
+    imagefolder,
+    jsonl,
+    parquet,
+    voc,
+    webdataset,
+    xmp,
+)
 from surelabel.data.labels.resolution.arrow_tables import (
     ArrowStream,
     RowDataset,
     TableInMemory,
     label_table_in_memory,
+)
+from surelabel.data.labels.resolution.correction_rows import (
+    REQUIRED_COLUMNS,
+    is_correction_header,
+    read_correction_header,
 )
 from surelabel.data.labels.resolution.image_resolution import unresolved_image_path
 from surelabel.data.labels.resolution.label_tables import (
@@ -45,6 +61,7 @@ class LabelFormat(Protocol):
 
 FORMATS: dict[str, LabelFormat] = {
     "csv": csv,
+    "corrections": corrections,
     "jsonl": jsonl,
     "coco": coco,
     "voc": voc,
@@ -179,6 +196,8 @@ def read_label_entries(
         path = Path(str(source))
         is_file = not str(source).startswith(XMP_PREFIX) and path.is_file()
         kind = _detect_label_file_format(path, table_options) if is_file else ""
+        if kind == "corrections":
+            return corrections.read_entries(path, images_root=images_root)
         if kind == "csv":
             return label_entries_of_table(csv.read_csv_table(path, table_options), table_options)
         if kind == "parquet":
@@ -220,13 +239,14 @@ def _detect_label_file_format(path: Path, options: TableOptions) -> str:
     if not path.exists():
         raise DataError(f"{path} does not exist. Give the path of a file or folder with labels.")
     if path.suffix.lower() in _SUFFIXES:
-        return _SUFFIXES[path.suffix.lower()]
+        kind = _SUFFIXES[path.suffix.lower()]
+        return "corrections" if kind == "csv" and _has_corrections(path, options) else kind
     _check_not_table_of_pandas(path)
     first_line = read_first_line(path)
     if first_line.startswith("{"):
         return "jsonl" if _is_jsonl_label_file(first_line) else "coco"
     if _is_table_header(first_line, options):
-        return "csv"
+        return "corrections" if _has_corrections(path, options) else "csv"
     raise DataError(
         f"{path} must be a CSV file (path,dog,cat or path,labels), a JSON lines or COCO file, or a "
         f"folder of VOC XML files; got {first_line[:40]!r}. Convert the file to one of these "
@@ -248,6 +268,15 @@ def detect_label_folder_format(folder: Path) -> str | None:
     if webdataset.tar_shards_of_folder(folder):
         return "webdataset"
     return "imagefolder" if imagefolder.is_image_folder(folder) else None
+
+
+def _has_corrections(path: Path, options: TableOptions) -> bool:
+    """Return True if a table has the columns of a file of corrections, and none is ignored."""
+    if options.image_column is not None or not set(REQUIRED_COLUMNS).isdisjoint(options.ignore):
+        return False
+    with suppress(DataError):  # reading the table raises the error
+        return is_correction_header(read_correction_header(path)[1])
+    return False
 
 
 def _check_not_table_of_pandas(path: Path) -> None:

@@ -72,7 +72,7 @@ def read_label_lists(
     separator: Separator | None,
     place_of_row: Callable[[int], str],
 ) -> LabelLists:
-    """Return the labels of one column.
+    """Return the labels of each row of one column.
 
     Args:
         source: Name of the table in messages.

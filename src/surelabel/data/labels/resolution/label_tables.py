@@ -177,7 +177,11 @@ def _find_list_column(table: LabelTable, invalid: dict[int, InvalidCells]) -> in
 
 
 def _check_table_targets(table: LabelTable, invalid: dict[int, InvalidCells]) -> None:
-    """Raise an error if a cell is no target: a wrong cell of a label, or a column of other data."""
+    """Check that each cell is a target.
+
+    Raises:
+        DataError: If a cell of a label is invalid, or if a column does not contain targets.
+    """
     if not invalid:
         return
     names, n_rows = table.columns.names, len(table.images)

@@ -18,12 +18,13 @@ def merge_repeated_rows(
 ) -> tuple[Sequence[str], Array, int]:
     """Return each image once, with the targets of all its rows.
 
-    A target that is unknown in one row takes the value of another row.
+    If a target is unknown in one row, the target of another row of the image is used.
 
     Args:
         source: Name of the table in messages.
         images: Image path of each row, length n.
-        targets: Targets, NaN = unknown, ``(n, c)``.
+        targets: Targets, NaN = unknown, ``(n, c)``. First rows of repeated images are changed in
+            place.
         labels: Labels of the columns, length c.
         place_of_row: Function that returns the place of a row in messages, such as ``line 2``.
 

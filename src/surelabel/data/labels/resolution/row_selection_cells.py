@@ -65,7 +65,7 @@ def row_selection_of_cells(
     entries = dict[str, tuple[str, float]]()
     for row, image in enumerate(images):
         place = f"{source}, {place_of_row(row)}"
-        entry = _selection_of_row(place, chosen_by[row], probability[row])
+        entry = parse_row_selection(place, chosen_by[row], probability[row])
         earlier = entries.setdefault(image, entry)
         if not earlier[0]:
             entries[image] = entry
@@ -81,8 +81,13 @@ def row_selection_of_cells(
     return RowSelection(keys, np.array(probabilities, dtype=float))
 
 
-def _selection_of_row(place: str, chosen_by: object, probability: object) -> tuple[str, float]:
+def parse_row_selection(place: str, chosen_by: object, probability: object) -> tuple[str, float]:
     """Return the key and the inclusion probability of a row; without them, an empty key and NaN.
+
+    Args:
+        place: Place of the row in messages, such as ``labels.csv, line 2``.
+        chosen_by: Cell of the column ``chosen_by``.
+        probability: Cell of the column ``inclusion_probability``.
 
     Raises:
         DataError: If a cell is invalid.

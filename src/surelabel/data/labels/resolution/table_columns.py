@@ -109,8 +109,8 @@ def assign_table_columns(
     Raises:
         DataError: If there is no column of image paths or no column of labels, or if a label is
             repeated, empty, or contains a control character.
-        InputError: If an option names a column that does not exist, or if several columns can
-            contain the image paths.
+        InputError: If an option names a column that does not exist, if the image column is ignored,
+            or if several columns can contain the image paths.
     """
     for number, name in enumerate(header, start=1):
         if has_control_character(name):
@@ -148,7 +148,11 @@ def assign_table_columns(
 
 
 def _row_number_columns(header: Sequence[str], image: int) -> list[int]:
-    """Return the columns that the index of pandas has written: at the start, or by their name."""
+    """Return the indices of the columns of row numbers, which pandas writes for its index.
+
+    Columns without a name or called ``Unnamed: 0`` count only at the start of the table, before any
+    other column.
+    """
     columns: list[int] = []
     for column, name in enumerate(header):
         is_first = column == len(columns)

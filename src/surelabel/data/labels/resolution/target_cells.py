@@ -54,7 +54,7 @@ def target_of_cell(cell: object) -> float | None:
 
 
 def targets_of_column(column: pa.ChunkedArray) -> tuple[Array, object, int]:
-    """Return the targets of a column, ``(n,)``, and its first cell that is no target.
+    """Return the targets of a column, ``(n,)``, its first invalid cell, and their number.
 
     Args:
         column: Texts, numbers, Booleans or nulls, dictionary-encoded or plain, length n.

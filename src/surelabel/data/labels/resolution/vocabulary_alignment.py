@@ -71,17 +71,17 @@ def align_to_vocabulary(
 
 
 def label_spellings_to_align(*names: str) -> set[str]:
-    """Return all spellings of labels, case-folded and without marks of the writing direction."""
+    """Return all spellings of labels in the form of ``comparable_spelling``."""
     return {comparable_spelling(text) for name in names for text in split_label_aliases(name)}
 
 
 def _spellings_of_columns(
     labels: Sequence[str], spellings_of_names: Sequence[set[str]]
 ) -> Iterator[set[str]]:
-    """Yield the spellings of each label: a literal label as a whole, if a name is equal to it.
+    """Yield the spellings of each label.
 
-    Otherwise, the parts of a literal label are its spellings, so that the name ``sofa|couch`` with
-    two spellings matches the column ``sofa|couch``.
+    A literal label is one spelling, if a name has this spelling. Otherwise, its parts are its
+    spellings, so that the name ``sofa|couch`` with two spellings matches the column ``sofa|couch``.
     """
     all_spellings = set().union(*spellings_of_names)
     for label in labels:

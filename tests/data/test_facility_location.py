@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from surelabel.data import facility_location
+from surelabel.data.facility_location import facility_location_order
 from surelabel.errors import InputError
-from surelabel.recognizer import facility_location
-from surelabel.recognizer.facility_location import facility_location_order
 
 
 def gains_by_hand(vectors, selected):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from surelabel.data.random_sample_growth import grow_random_sample
 from surelabel.errors import InputError
-from surelabel.recognizer.random_sample_growth import grow_random_sample
 from surelabel.records import RowSelection
 
 
