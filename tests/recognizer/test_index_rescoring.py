@@ -9,7 +9,7 @@ import pytest
 
 import surelabel as sl
 from surelabel.config import Choice
-from surelabel.errors import ConfigError, InputError, NotFitted
+from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.recognizer import index_images_with_recognizer, rescore_index
 from surelabel.recognizer.index_calibration import recognizer_record_of_index
 from surelabel.recognizer.index_rescoring import score_index_vectors
@@ -122,3 +122,12 @@ def test_image_vectors_of_another_width_are_refused(images, recognizer, tmp_path
     Index.create(tmp_path, made, recognizer=record)
     with pytest.raises(InputError, match=r"must have the width of tiny-vit, 128; got 5\."):
         rescore_index(tmp_path, recognizer)
+
+
+def test_an_index_of_an_unexpected_recognizer_is_not_changed(folder, recognizer):
+    revision = Index.open(folder).revision
+    with pytest.raises(DataError, match="another process replaced them by those of"):
+        rescore_index(folder, recognizer, expected_model="0" * 16)
+    assert Index.open(folder).revision == revision
+    rescore_index(folder, recognizer, expected_model=recognizer.fingerprint)
+    assert Index.open(folder).revision != revision

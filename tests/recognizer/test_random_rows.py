@@ -131,6 +131,52 @@ def test_scores_and_their_annotations_keep_how_rows_were_chosen(tmp_path):
     assert joined.row_selection.chosen_by == ["random", "representative"]
 
 
+def with_corrected_errors(source, n_checked):
+    """Return a source with wrong targets, whose sample has the right targets of some rows."""
+    sample = np.where(np.arange(len(source))[:, None] < n_checked, source.targets, np.nan)
+    selection = RowSelection(
+        source.row_selection.chosen_by,
+        source.row_selection.inclusion_probability,
+        source.names[::-1],
+        sample[:, ::-1],
+    )
+    targets = 1 - source.targets
+    return sl.LabelledFeatures(source.features, source.names, targets, row_selection=selection)
+
+
+def test_targets_that_were_not_annotated_for_the_sample_do_not_count():
+    source = mixed(30, 20)
+    text = r"uses 15 annotated rows .* 10 annotated rows are left out.* 5 random rows have not been"
+    with pytest.warns(UserWarning, match=text):
+        taken = take_random_rows(with_corrected_errors(source, 15), "The calibration")
+    assert np.array_equal(taken.targets, source.targets[:15])
+
+
+def test_a_calibration_uses_the_targets_of_the_sample_and_a_fit_uses_all():
+    run, source = sl.load_run(None, SETTINGS), mixed(60, 40)
+    corrected = with_corrected_errors(source, 40)
+    wrong = sl.LabelledFeatures(source.features, source.names, corrected.targets)
+    fitted = sl.Recognizer(run, source.names).fit(wrong)
+    with pytest.warns(UserWarning, match="20 annotated rows are left out"):
+        recognizer = sl.Recognizer(run, source.names).fit(corrected, folds=3)
+    assert np.array_equal(recognizer.predict(wrong).scores, fitted.predict(wrong).scores)
+    # the scores contradict the targets of the sample, so the calibrator is almost constant
+    on_wrong = sl.Recognizer(run, source.names).fit(wrong, folds=3).predict(wrong).probabilities
+    assert recognizer.predict(wrong).probabilities.std() < 0.01 * on_wrong.std()
+
+
+def test_the_selection_of_a_method_calibrates_on_the_targets_of_the_sample():
+    source = with_corrected_errors(mixed(60, 40), 40)
+    settings = ["epochs=2", "calibrator.name=beta"]
+    with pytest.warns(UserWarning, match="20 annotated rows are left out"):
+        recognizer = sl.select_method(source, model="features:4", settings=settings)
+    probabilities = recognizer.predict(source).probabilities
+    is_positive = source.targets == 1
+    plain = sl.LabelledFeatures(source.features, source.names, source.targets)
+    on_all = sl.select_method(plain, model="features:4", settings=settings).predict(plain)
+    assert on_all.probabilities[is_positive].mean() > probabilities[is_positive].mean()
+
+
 def _table(scores, path):
     lines = [f"{name},{row[0]}" for name, row in zip(scores.paths, scores.features, strict=True)]
     path.write_text("\n".join(["path,dog", *lines]))

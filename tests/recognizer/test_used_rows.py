@@ -128,3 +128,10 @@ def test_pairs_are_used_by_their_images():
 def test_damaged_hashes_are_refused(arrays):
     with pytest.raises(DataError, match="Hashes of used images must be two uint64 arrays"):
         UsedRows.restore(arrays)
+
+
+def test_a_recalibration_adds_its_images_to_those_of_the_calibration():
+    rows = UsedRows().with_calibration(np.array([5, 3], np.uint64))
+    more = rows.with_recalibration(np.array([7, 3], np.uint64))
+    assert more.calibration.tolist() == [3, 5, 7]
+    assert more.calibration.dtype == np.uint64

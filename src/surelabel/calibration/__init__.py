@@ -30,6 +30,7 @@ from surelabel.calibration.isotonic import Isotonic
 from surelabel.calibration.isotonic_per_class import IsotonicPerClass
 from surelabel.calibration.platt import Platt
 from surelabel.calibration.shift.label_shift import LabelShift, estimate_label_shift
+from surelabel.calibration.shift.scale_and_shift import fit_scale_and_shift
 from surelabel.calibration.temperature import Temperature
 from surelabel.calibration.vector import Vector
 
@@ -77,5 +78,6 @@ __all__ = [
     "calibrator_for_images",
     "cross_fitted_logits",
     "estimate_label_shift",
+    "fit_scale_and_shift",
     "logits_given_other_targets",
 ]

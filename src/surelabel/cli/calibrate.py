@@ -29,6 +29,7 @@ from surelabel.cli.metric_tables import (
     format_metric_table,
 )
 from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
+from surelabel.cli.recalibration import recalibrate_in_calibrate_command
 from surelabel.cli.score_inputs import (
     check_no_score_options,
     is_score_input,
@@ -76,6 +77,13 @@ NOT_SAVED = "The recognizer was not saved. Add --out FOLDER to save the recogniz
     help="Calibrate without labels. DATASET is a folder of images, or a .txt file of paths. If "
     "MODEL is already calibrated, adapt its calibration to the label frequencies of these images.",
 )
+@click.option(
+    "--recalibrate",
+    is_flag=True,
+    help="Adjust the calibration of MODEL with a scale and a shift of the log-odds, for 20 to 500 "
+    "annotated images that were sampled at random. If the log loss does not improve, the "
+    "calibration is kept.",
+)
 @method_input_options
 @images_root_input_option
 @corrections_option
@@ -92,6 +100,7 @@ def calibrate(
     out: str | None,
     test: str | None,
     unlabelled: bool,
+    recalibrate: bool,
     method: str | None,
     settings: tuple[str, ...],
     images_root: str | None,
@@ -112,6 +121,11 @@ def calibrate(
     if out:
         check_saved_recognizer_folder(out)
     overrides = run_overrides_from_input_options(settings, method__name=method)
+    if recalibrate and (unlabelled or test):
+        raise click.UsageError(
+            "--recalibrate cannot be combined with --unlabelled or --test. Remove these options; "
+            "the metrics of --recalibrate are cross-fitted."
+        )
     if unlabelled:
         check_no_score_options(score_kind, score_labels)
         if is_score_input(model) or is_score_input(dataset):
@@ -153,6 +167,9 @@ def calibrate(
     if test:
         print_label_table_reading(terminal, test, test_set)
     fit_without_labels_on_input_options(terminal, recognizer, held_out)
+    if recalibrate:
+        recalibrate_in_calibrate_command(terminal, recognizer, held_out, out, NOT_SAVED)
+        return
     with terminal.progress("Encoding") as progress:
         before = basic_evaluation_run(recognizer, test_set, progress=progress)
     with terminal.progress("Calibrating") as progress:

@@ -147,7 +147,7 @@ def thresholds_of_operating_point_options(
     if unreached:
         terminal.print_warning(unreached)
     calibration = recognizer.calibration
-    is_verified = calibration is None or calibration.uses_labels
+    is_verified = calibration is None or calibration.record_uses_labels
     note = "" if is_verified else " Not verified: no labels were available."
     terminal.print_status(describe_operating_point_options_result(thresholds) + note)
     return thresholds.values

@@ -37,6 +37,11 @@ from surelabel.evaluation.pair_direction import PairDirection
 from surelabel.evaluation.pair_evaluation import PairEvaluation, evaluate_pair_scores
 from surelabel.evaluation.prediction_comparison import compare_predictions
 from surelabel.evaluation.ranking_results import RankingMetrics, RankingResults, TopKMetrics
+from surelabel.evaluation.recalibration import (
+    MIN_RECALIBRATION_IMAGES,
+    Recalibration,
+    evaluate_recalibration,
+)
 from surelabel.evaluation.region_maps import RegionMaps
 from surelabel.evaluation.relevance_file_metrics import (
     RelevanceFileMetrics,
@@ -48,6 +53,7 @@ from surelabel.evaluation.unseen_classes import UnseenClassResults, evaluate_uns
 
 __all__ = [
     "ERROR_KINDS",
+    "MIN_RECALIBRATION_IMAGES",
     "MISSING_POSITIVE",
     "NOISE_FLOOR_METRICS",
     "WRONG_POSITIVE",
@@ -69,6 +75,7 @@ __all__ = [
     "PairEvaluation",
     "RankingMetrics",
     "RankingResults",
+    "Recalibration",
     "RegionMaps",
     "RelevanceFileMetrics",
     "SearchEvaluation",
@@ -83,6 +90,7 @@ __all__ = [
     "estimate_calibration_budget",
     "evaluate_pair_scores",
     "evaluate_predictions",
+    "evaluate_recalibration",
     "evaluate_relevance_file",
     "evaluate_search_precision",
     "evaluate_uncertainties",

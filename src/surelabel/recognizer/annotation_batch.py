@@ -31,8 +31,8 @@ class AnnotationBatch:
             of the chosen rows are unknown. ``row_selection`` states how each row was chosen.
         rows: Indices of the chosen rows in the table: random rows first, then the rows of the
             strategy, best first.
-        predictions: Probabilities of the chosen rows that can be read, if a calibrated recognizer
-            was given.
+        predictions: Probabilities of the chosen rows that can be read. If no calibrated recognizer
+            was given, the value is None.
         n_pool: Number of rows without labels, from which the rows were chosen.
         n_pending: Number of rows that were chosen before and still have no labels.
         noun: Noun of a row in messages: ``image`` or ``row``.
@@ -105,12 +105,14 @@ class AnnotationBatch:
     def to_csv(self, path: str | Path) -> None:
         """Write the table with one column per label; the cells of the chosen rows are empty.
 
-        Rows of vectors or scores that have no labels and were not chosen are left out.
+        Rows of vectors or scores that have no labels, and were not chosen now or before, are left
+        out.
 
         Args:
             path: Path of a new file.
 
         Raises:
+            InputError: If a label cannot be the name of a column.
             DataError: If the file exists or cannot be written.
         """
         check_is_new_file(path)
@@ -132,7 +134,8 @@ class AnnotationBatch:
             path: Path of a new JSON file.
 
         Raises:
-            DataError: If the file exists or cannot be written.
+            DataError: If the file exists or cannot be written, or if the path of an image is not
+                valid UTF-8.
 
         Source:
             Label Studio documentation, pages "Label Studio Task Format" and "Import pre-annotated
@@ -172,7 +175,8 @@ class AnnotationBatch:
             path: Path of a new text file.
 
         Raises:
-            DataError: If the file exists or cannot be written.
+            DataError: If the file exists or cannot be written, or if a path is not valid UTF-8 or
+                contains a line break.
         """
         check_is_new_file(path)
         check_writable_file_paths(self.paths, forbidden="\r\n")
@@ -211,7 +215,7 @@ def _probabilities_of_row(predictions: Predictions, row: int) -> dict[str, float
 
 
 def _task_prediction(probabilities: dict[str, float], model: str) -> dict[str, Any]:
-    """Return a prediction of a task, which selects the labels that are more likely than not."""
+    """Return a prediction of a task, which selects the labels with a probability >= 0.5."""
     result = {
         "id": "labels",
         "from_name": "labels",

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from surelabel.data import parse_label_names
+from surelabel.data.sample_targets import with_sample_targets
 from surelabel.errors import InputError
 from surelabel.recognizer.inputs import (
     LabelledInput,
@@ -36,7 +37,8 @@ def annotation_pool(
         names: Labels, length c. If None, the labels of ``source``.
 
     Raises:
-        InputError: If there are no labels, or if a pool is given for vectors or scores.
+        InputError: If there are no labels, if a pool is given for vectors or scores, or if the pool
+            contains vectors or scores.
     """
     resolved = resolve_recognizer_files(source)
     own_names = [] if isinstance(resolved, Images) else list(resolved.names)
@@ -46,6 +48,8 @@ def annotation_pool(
             "label-next requires the labels to annotate; got none. Give --labels "
             '"dog, bicycle" (in Python names=["dog", "bicycle"]).'
         )
+    if not isinstance(resolved, Images):
+        resolved = with_sample_targets(resolved)  # a table has one target of each image and label
     if isinstance(resolved, LabelledFeatures):
         if pool is not None:
             raise InputError(
@@ -80,7 +84,11 @@ def _real_image_path(path: str) -> str:
 
 
 def _with_pool(table: LabelledImages, pool: RecognizerInput | None) -> LabelledImages:
-    """Return annotated images, followed by the images of a pool that are not among them."""
+    """Return annotated images, followed by the images of a pool that are not among them.
+
+    Raises:
+        InputError: If the pool contains vectors or scores.
+    """
     if pool is None:
         return table
     given = resolve_recognizer_files(pool)

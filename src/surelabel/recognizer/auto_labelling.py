@@ -223,8 +223,8 @@ def auto_label(
     Raises:
         NotFitted: If the recognizer is not calibrated.
         ConfigError: If ``max_wrong`` is outside (0, 1).
-        InputError: If too few calibration images remain to accept any target, or if no new image
-            remains.
+        InputError: If too few calibration images remain to accept any target, if a target of a
+            calibration image is neither 0 nor 1, or if no new image remains.
         DataError: If no image can be read.
 
     Source:

@@ -96,9 +96,10 @@ def fit_recognizer_calibration(
 ) -> CalibrationRecord:
     """Fit the calibrator of a run on labelled images and compute the validation record.
 
-    A calibrator such as ``cross_validated`` selects one of several calibrators on all images. The
-    selected calibrator is fitted and described. For the validation record, the selection is
-    repeated in each fold, so that the logits of an image do not depend on its targets.
+    With fewer than 20 images with a known target, there is no validation record. A calibrator
+    such as ``cross_validated`` selects one of several calibrators on all images. The selected
+    calibrator is fitted and described. For the validation record, the selection is repeated in each
+    fold, so that the log-odds of an image do not depend on its targets.
 
     Args:
         run: Run with the calibrator and the seed.
@@ -187,7 +188,7 @@ def fit_recognizer_calibration_without_labels(
     and common reference words. The softmax probabilities are computed for the whole image and for
     nine overlapping windows with half the width and height of the image. The validation record
     contains expected counts, computed from the calibrated probabilities, because the true counts
-    are unknown.
+    are unknown. With fewer than 20 readable images, there is no validation record.
 
     Args:
         run: Run with the calibrator, the prompt templates and the background words, which are
@@ -211,7 +212,7 @@ def fit_recognizer_calibration_without_labels(
             requires vectors and ``image_vectors`` is None.
 
     Source:
-        none; ours. The page docs/calibrators.md compares this calibration with calibration on
+        None; ours. The page docs/calibrators.md compares this calibration with calibration on
         labelled images, sewn images and mixtures.
     """
     raw = np.asarray(raw, dtype=np.float64)

@@ -21,19 +21,25 @@ from surelabel.calibration import (
     estimate_label_shift,
 )
 from surelabel.config import Run
+from surelabel.counts import format_count
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import Encoder, embedded_calibration
 from surelabel.errors import DataError, InputError, NotFitted
-from surelabel.records.calibration_description import SHIFT_SUFFIX
+from surelabel.recognizer.recalibration_map import RecalibrationMap
+from surelabel.records.calibration_description import RECALIBRATION_SUFFIX, SHIFT_SUFFIX
 
 PRIOR_PSEUDO_COUNT = 100.0  # weight of the previous label frequencies, in images
 NEW_LABELS = ", new labels with shared parameters"  # in the description after with_names
-ANY_SHIFT_SUFFIX = re.compile("(?s), (?:adapted|moved) to .*")  # "moved to": folders of 0.1.0
+ANY_SHIFT_SUFFIX = re.compile(  # of the last change; "moved to": folders of 0.1.0
+    f"(?s), (?:adapted|moved) to (?!.*{RECALIBRATION_SUFFIX}).*"
+)
 
 
 @dataclass(frozen=True)
 class CalibrationRecord:
     """Fitted map from scores to calibrated log-odds.
+
+    The calibrator is applied first, then the recalibration, then the label shift.
 
     Attributes:
         name: Key of the calibrator in ``CALIBRATORS``.
@@ -41,15 +47,18 @@ class CalibrationRecord:
         description: Text that names the calibrator and the calibration data.
         record: Validation record of the cross-fitted probabilities on the calibration images,
             without the label shift. If the images have no labels, the record contains expected
-            counts. If there were too few images, the record is None.
+            counts. If there were too few images, the record is None. After a recalibration, the
+            record describes the images of the recalibration.
         shift: One constant per label that is added to the log-odds, to adapt the calibration to
             another image collection. If the tuple is empty, there is no shift.
-        uses_labels: Whether the calibrator and the record were computed from labels. Guarantees
-            require a record that was computed from labels.
+        uses_labels: Whether the calibrator was computed from labels. Without a recalibration, the
+            record was then computed from labels too.
         fit_labels: Labels of the calibration images, if the calibrator computes parameters of other
             labels from text vectors; otherwise empty. Aliases are separated by ``|``.
         log_losses: Cross-validated log loss in nats of the calibrators among which this calibrator
             was selected, by key. If there was no selection, the mapping is empty.
+        recalibration: Scale and shift of the calibrated log-odds that a recalibration fitted on
+            few annotated images. If None, there was no recalibration.
     """
 
     name: str
@@ -60,6 +69,12 @@ class CalibrationRecord:
     uses_labels: bool = True
     fit_labels: tuple[str, ...] = ()
     log_losses: Mapping[str, float] = field(default_factory=dict)
+    recalibration: RecalibrationMap | None = None
+
+    @property
+    def record_uses_labels(self) -> bool:
+        """Return whether the record was computed from labels, which guarantees require."""
+        return self.uses_labels or self.recalibration is not None
 
     @property
     def selection_text(self) -> str | None:
@@ -79,10 +94,18 @@ class CalibrationRecord:
         Raises:
             ConfigError: If the calibrator requires vectors and ``vectors`` is None.
         """
-        logits = calibrator_for_images(self.calibrator, vectors).logits(raw)
+        logits = self._logits_without_shift(raw, vectors)
         if not self.shift:
             return logits
         return (logits + self.shift).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+
+    def _logits_without_shift(
+        self, raw: npt.ArrayLike, vectors: npt.NDArray[np.floating] | None
+    ) -> Array:
+        logits = calibrator_for_images(self.calibrator, vectors).logits(raw)
+        if self.recalibration is None:
+            return logits
+        return self.recalibration.logits(logits).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 
     def state(self) -> dict[str, Any]:
         """Return the calibration as a JSON object, without the validation record."""
@@ -96,6 +119,8 @@ class CalibrationRecord:
             state["labels"] = list(self.fit_labels)
         if self.log_losses:
             state["log_losses"] = dict(self.log_losses)
+        if self.recalibration:
+            state["recalibration"] = self.recalibration.state()
         return state
 
     def for_new_names(
@@ -108,7 +133,7 @@ class CalibrationRecord:
         Labels of this calibration keep their parameters if the calibrator is a
         ``HasLabelParameters`` and there is no label shift. Labels without own parameters use the
         shared parameters, and one warning is emitted. If the labels share no parameters, return
-        None.
+        None. The scale and the shift of a recalibration are kept, because all labels share them.
 
         Args:
             texts: Text vectors of ``fit_labels`` and of the other labels, for calibrators that use
@@ -116,13 +141,14 @@ class CalibrationRecord:
             columns: Index of each of the c other labels among the labels of this calibration, or
                 None for a new label, length c. If empty, all labels are new.
         """
+        has_label_shift = bool(self.shift or (self.recalibration or _NO_CHANGE).label_shifts)
         shared, keeps_all = self.calibrator.shared_calibrator(), self.calibrator.shares_parameters
         if texts and isinstance(self.calibrator, UsesLabelTexts):
             shared, keeps_all = self.calibrator.with_label_texts(*texts), True
-        if shared and keeps_all and not self.shift:
+        if shared and keeps_all and not has_label_shift:
             return replace(self, calibrator=shared, record=None)
         calibrator, is_known = self.calibrator, [column is not None for column in columns]
-        if any(is_known) and isinstance(calibrator, HasLabelParameters) and not self.shift:
+        if any(is_known) and isinstance(calibrator, HasLabelParameters) and not has_label_shift:
             other = replace(self, calibrator=calibrator.with_labels(columns), record=None)
             if all(is_known):
                 return other
@@ -134,7 +160,7 @@ class CalibrationRecord:
             )
             return replace(other, description=description)
         name = calibrator_key(shared)
-        title = f"{self.name}, adapted to a label shift" if self.shift else self.name
+        title = f"{self.name}, adapted to a label shift" if has_label_shift else self.name
         consequence = (
             f"For new labels, the calibration uses only the shared parameters ({name})."
             if name
@@ -155,6 +181,7 @@ class CalibrationRecord:
             description,
             uses_labels=self.uses_labels,
             fit_labels=self.fit_labels if isinstance(shared, UsesLabelTexts) else (),
+            recalibration=self.recalibration and replace(self.recalibration, label_shifts=()),
         )
 
     def adapt_to_shift(
@@ -164,8 +191,9 @@ class CalibrationRecord:
 
         The reference frequency of a label is the mean calibrated probability on the calibration
         images, not the fraction of positives. With the fraction of positives, the calibration error
-        of a label would be mistaken for a label shift. An earlier label shift is replaced. A label
-        without a known target in the calibration images has a shift of 0.
+        of a label would be mistaken for a label shift. An earlier label shift is replaced, unless a
+        recalibration followed it. A label without a known target in the calibration images has a
+        shift of 0.
 
         Args:
             raw: Log-odds, or raw scores if there is no link, ``(n, c)``, of n unlabelled images and
@@ -186,7 +214,7 @@ class CalibrationRecord:
         known = self.record.predicted_positives[:, 0]
         prior = (self.record.expected_true_positives[:, 0] + 0.5) / (known + 1)
         estimate = estimate_label_shift(
-            calibrator_for_images(self.calibrator, vectors).logits(raw),
+            self._logits_without_shift(raw, vectors),
             prior,
             pseudo_count=PRIOR_PSEUDO_COUNT,
         )
@@ -200,9 +228,35 @@ class CalibrationRecord:
         description = f"{self._description_without_shift}{SHIFT_SUFFIX}{n_images} other images"
         return replace(self, description=description, shift=tuple(shift.tolist()))
 
+    def recalibrated(
+        self, scale: float, shift: float, record: ValidationRecord, *, noun: str = "image"
+    ) -> "CalibrationRecord":
+        """Return the calibration, followed by a scale and a shift of the log-odds of all labels.
+
+        A label shift becomes a part of the recalibration. The earlier validation record is
+        replaced, because the images of the recalibration contradict it.
+
+        Args:
+            scale: Factor of the log-odds, above 0.
+            shift: Constant that is added to the scaled log-odds.
+            record: Validation record of the cross-fitted log-odds of the annotated images.
+            noun: Noun of the images in the description of the calibration.
+        """
+        return replace(
+            self,
+            description=f"{self.description}{RECALIBRATION_SUFFIX}"
+            f"{format_count(record.images, f'random {noun}')}",
+            record=record,
+            shift=(),
+            recalibration=(self.recalibration or _NO_CHANGE).followed_by(scale, shift, self.shift),
+        )
+
     @property
     def _description_without_shift(self) -> str:
         return ANY_SHIFT_SUFFIX.sub("", self.description)
+
+
+_NO_CHANGE = RecalibrationMap()
 
 
 def restore_calibration_record(
@@ -249,6 +303,7 @@ def restore_calibration_record(
             f"{log_losses!r}. Calibrate again."
         )
     calibrator = CALIBRATORS[name]().restore(state["state"])
+    recalibration = state.get("recalibration")
     return CalibrationRecord(
         name,
         calibrator,
@@ -258,6 +313,7 @@ def restore_calibration_record(
         uses_labels,
         tuple(fit_labels),
         log_losses,
+        None if recalibration is None else RecalibrationMap.restore(recalibration),
     )
 
 

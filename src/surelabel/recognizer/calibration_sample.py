@@ -56,7 +56,7 @@ def make_calibration_sample(
     """Predict the random annotated images that the recognizer was not fitted or calibrated on.
 
     Images that a strategy chose, and images that the recognizer was fitted or calibrated on, are
-    left out. A warning states the numbers of images that are left out.
+    left out with a warning. Images without a known target are left out too.
 
     Args:
         recognizer: Calibrated recognizer.

@@ -62,6 +62,7 @@ def compare(
         metrics, and ``Comparison.labels`` contains the metrics of each label.
 
     Raises:
+        NotFitted: If a recognizer has to be fitted first.
         InputError: If the models and ``labelled`` share no image or no label.
         DataError: If a file or folder cannot be read.
         UnknownName: If a model is neither a file, a folder nor an encoder.
@@ -106,6 +107,7 @@ def predict_compared_model(
         progress: Function called with the number of encoded images and their total number.
 
     Raises:
+        NotFitted: If the recognizer has to be fitted first.
         DataError: If a file or folder cannot be read.
         UnknownName: If ``model`` is neither a file, a folder nor an encoder.
     """
@@ -145,6 +147,7 @@ def compare_models(
 
     Raises:
         InputError: If the models and ``labelled`` share no image or no label.
+        ConfigError: If ``resamples`` is not a whole number >= 2.
     """
     return compare_predictions(
         first.predictions,

@@ -66,7 +66,8 @@ def check_fit_compatibility(
         ConfigError: If the method has no parameters to fit, or if a setting is not compatible with
             the method or the encoder.
         InputError: If the method requires labels and ``source`` has no labels, or if there are
-            fewer images than the regularizer compares.
+            fewer images than the regularizer compares. Also if the number of labels is not valid
+            for the loss or the regularizer.
     """
     run.entry("calibrator")()  # raises an error if a setting is out of range
     if method.learns_from == "nothing":

@@ -64,6 +64,12 @@ def evaluate(
         test: Labelled images or precomputed features with labels. If the dataset states how its
             rows were chosen, only the random rows are used.
         progress: Function called with the number of encoded images and the total number of images.
+
+    Raises:
+        NotFitted: If the recognizer has to be fitted first.
+        InputError: If ``test`` has no label of the recognizer, or if the dataset states how its
+            rows were chosen, and no annotated row is random.
+        DataError: If no image can be read.
     """
     test = take_random_rows(test, "The evaluation")
     evaluation = basic_evaluation_run(recognizer, test, progress=progress)

@@ -74,7 +74,8 @@ def extract_features(
 def feature_extraction_kinds_for_needs(needs: Sequence[str]) -> list[str]:
     """Return the kinds of encoder features that contain all ``needs`` of a method.
 
-    Each kind requires one encoder pass per image.
+    Each kind requires one encoder pass per image. If ``needs`` contains no such features, the only
+    kind is ``images``, the vector of the whole image.
     """
     kinds = [kind for need, kind in FEATURE_KIND_FOR_NEED.items() if need in needs]
     if "attentive" in kinds and "self_aware" in kinds:

@@ -44,6 +44,8 @@ def recognizer_fingerprint(
     if calibration:
         digest.update(repr((calibration.name, calibration.calibrator.state())).encode())
         digest.update(repr(calibration.shift).encode() if calibration.shift else b"")
+        recalibration = calibration.recalibration
+        digest.update(repr(recalibration.state()).encode() if recalibration else b"")
     return digest.hexdigest()[:16]
 
 

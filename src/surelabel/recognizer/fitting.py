@@ -97,8 +97,8 @@ class FittingData:
     def for_initial_values(self, seed: int) -> tuple[Features, Tensor, Tensor]:
         """Return features, targets and ``known``, from which initial values are computed.
 
-        All features in memory are used. Sentences, and images with dense features of more than 512
-        MiB, are sampled with ``seed``, because their features would need much memory.
+        All features in memory are used. Sentences, and images whose dense features need more than
+        512 MiB in float32, are sampled with ``seed``.
         """
         if isinstance(self.features, Features):
             return self.features, self.targets, self.known

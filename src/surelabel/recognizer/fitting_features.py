@@ -100,10 +100,10 @@ def encode_fitting_features(
     """Return the features of the images of a fit; features of many images are not in memory.
 
     Images are encoded block by block. If there are several blocks, their features are written to
-    temporary files; dense features and views are stored in fp16. Methods that are fitted on targets
-    have the same number of views of every image. If dense features of 1 GiB or more do not fit on
-    the disk, or are read more slowly than computed, they are computed again for each batch. The log
-    states the choice with the measured times.
+    temporary files; dense features and views are stored in fp16. Each method that is fitted on
+    targets requests the same number of views of every image. If dense features of 1 GiB or more do
+    not fit on the disk, or are read more slowly than computed, they are computed again for each
+    batch. The log states the choice with the measured times.
 
     Args:
         source: Images or precomputed features.
@@ -179,7 +179,10 @@ def _is_stored(
     encoder: Encoder,
     folder: Path,
 ) -> bool:
-    """Return whether dense features are stored, by the disk and the time of the encoder.
+    """Return whether dense features are stored in a file, not computed again for each batch.
+
+    Features below 1 GiB are stored. Larger features are stored if 1 GiB of the disk remains free,
+    and if reading an image is not slower than encoding it.
 
     Args:
         features: Features of the first images.

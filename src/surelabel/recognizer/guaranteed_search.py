@@ -96,11 +96,11 @@ def search_with_guarantee(
             all calibration images.
 
     Raises:
-        InputError: If too few calibration images remain to accept any image, or if the index
-            contains only calibration images and images of the fit. Also if the query is invalid or
-            contains sentences or filters, or if the recognizer is not that of the index. Also if
-            the index is in sparse form, because its probabilities differ from those of the
-            calibration images.
+        InputError: If too few calibration images remain to accept any image, if a target of a
+            calibration image is neither 0 nor 1, or if the index contains only calibration images
+            and images of the fit. Also if the query is invalid or contains sentences or filters, or
+            if the recognizer is not that of the index. Also if the index is in sparse form, because
+            its probabilities differ from those of the calibration images.
         UnknownName: If a label of the query is not in the index.
         ConfigError: If ``max_wrong`` is outside (0, 1).
         DataError: If no calibration image can be read, or the index is damaged.

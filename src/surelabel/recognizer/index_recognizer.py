@@ -53,10 +53,12 @@ def check_recognizer_of_index(index: Index, recognizer: Recognizer) -> None:
         InputError: If the fingerprints differ.
     """
     if index.model != recognizer.fingerprint:
+        recorded = index.recognizer
+        remedy = "" if recorded is None else f", or leave out --model to use {recorded.model}"
         raise InputError(
             f"The index {index.folder} contains image vectors of the recognizer {index.model}; got "
             f"the recognizer {recognizer.fingerprint}. Give the recognizer of the index with "
-            "--model, or build the index again."
+            f"--model{remedy}. Or build the index again."
         )
 
 

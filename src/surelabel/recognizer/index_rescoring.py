@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from surelabel.arrays import LOGIT_LIMIT
-from surelabel.errors import ConfigError, InputError
+from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.progress import Progress
 from surelabel.recognizer.index_calibration import (
     check_index_calibration,
@@ -29,6 +29,7 @@ def rescore_index(
     *,
     model: str | None = None,
     root: str | Path | None = None,
+    expected_model: str | None = None,
     progress: Progress | None = None,
 ) -> Index:
     """Compute labels and log-odds of an index again, from the image vectors that it stores.
@@ -46,6 +47,8 @@ def rescore_index(
             the recorded name is kept.
         root: New root folder of the images, which the index then stores, if the images were moved.
             If None, the stored root is kept.
+        expected_model: Fingerprint of the recognizer whose log-odds are replaced. If None, the
+            recognizer of the index is not checked.
         progress: Function called with the number of rescored images and the total number of images.
 
     Returns:
@@ -59,12 +62,17 @@ def rescore_index(
             differs from that of the encoder. Without image vectors, also if labels, method or
             weights of the recognizer differ from those of the index.
         DataError: If the index is damaged, cannot be written, or is being written by another
-            process.
+            process. Also if the recognizer of the index is not ``expected_model``.
     """
     recognizer.check_fitted()
     check_rescoring_method(recognizer)
     check_index_calibration(recognizer)
     index = Index.open(folder, root=root)
+    if expected_model not in (None, index.model):
+        raise DataError(
+            f"{folder} must have the log-odds of the recognizer {expected_model}; another process "
+            f"replaced them by those of {index.model}. Repeat the operation with the new index."
+        )
     recorded = index.recognizer
     if recorded is None or recorded.encoder is None:
         raise InputError(

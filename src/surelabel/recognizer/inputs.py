@@ -56,9 +56,10 @@ ResolvedInput = Images | ImagesInMemory | LabelledInput
 def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
     """Return ``source`` as images or features.
 
-    A folder, an image file, a .txt file with paths, or a sequence of paths is converted to
-    ``Images``. PIL images, bytes and arrays of pixels are converted to ``ImagesInMemory``. An array
-    of vectors is converted to ``LabelledFeatures`` without labels.
+    A folder, an image file, a .txt file with paths, or a sequence of paths of image files is
+    converted to ``Images``. PIL images, bytes and arrays of pixels are converted to
+    ``ImagesInMemory``. An array of vectors is converted to ``LabelledFeatures`` without labels. A
+    table of numbers, such as a ``DataFrame``, is an array of vectors.
 
     Raises:
         DataError: If ``source`` is a single path without images.
@@ -146,7 +147,9 @@ def resolve_recognizer_files(source: RecognizerInput) -> Images | LabelledInput:
     """Return ``source`` as image files or features, as :func:`resolve_recognizer_input`.
 
     Raises:
-        InputError: If ``source`` contains images in memory.
+        InputError: If ``source`` contains images in memory, or for the reasons of
+            :func:`resolve_recognizer_input`.
+        DataError: If ``source`` is a single path without images.
     """
     resolved = resolve_recognizer_input(source)
     if isinstance(resolved, ImagesInMemory):
@@ -171,7 +174,8 @@ def resolve_recognizer_targets(
 
     Raises:
         InputError: If ``source`` contains images in memory, if both ``source`` and ``targets``
-            contain targets, or if the shapes differ.
+            contain targets, or if the shapes differ. Also if ``targets`` is a table whose columns
+            are not the labels.
     """
     resolved = resolve_recognizer_files(source)
     if targets is None:
@@ -240,6 +244,9 @@ def encode_recognizer_input(
     Raises:
         ConfigError: If ``source`` contains precomputed features, and the method also needs other
             features than pooled features.
+        InputError: If ``source`` contains precomputed features without rows, or of another width
+            than that of the encoder.
+        NotFitted: If ``source`` contains precomputed features, and the encoder is not fitted yet.
         DataError: If no image can be read, or if ``strict`` is True and any image cannot be read.
     """
     if isinstance(source, LabelledFeatures):
@@ -276,7 +283,8 @@ def align_recognizer_input_labels(
 ) -> LabelledImages:
     """Return the labelled images with one target column per label in ``names``.
 
-    A label of ``source`` matches a label in ``names`` if they share an alias.
+    A label of ``source`` matches a label in ``names`` if they share an alias. A warning lists the
+    labels without a known target.
 
     Raises:
         InputError: If ``source`` has no labels, or no label in ``names``.

@@ -43,7 +43,7 @@ class SuspectedError:
     Attributes:
         path: Path of the image, or identifier of the row of precomputed features.
         label: Label.
-        kind: ``missing positive`` if the target is negative, or ``wrong positive``.
+        kind: ``missing positive`` for a negative target, ``wrong positive`` for a positive target.
         probability: Out-of-fold probability that the target is positive, in [0, 1].
         error_probability: Estimated probability that the target is wrong, in [0, 1].
     """
@@ -171,9 +171,10 @@ def audit(
 
     Raises:
         InputError: If ``source`` has no labels, no positive target or no negative target. Also if
-            ``source`` has fewer than 20 images with a known target, or fewer images than folds.
-        ConfigError: If the method is not fitted on labels or images, or a setting is invalid.
-        DataError: If no image can be read.
+            ``source`` has fewer than 20 images with a known target, or fewer images than folds, or
+            if settings are given for a saved recognizer.
+        ConfigError: If the method is fitted on texts or pairs, or if a setting is invalid.
+        DataError: If fewer than 20 images with a known target can be read.
 
     Source:
         Out-of-fold probabilities for label errors: Northcutt, Jiang and Chuang, Confident Learning,
@@ -257,7 +258,7 @@ def _recognizer_of_audit(
 
     Raises:
         InputError: If settings are given for a saved recognizer.
-        ConfigError: If the method is not fitted on labels or images.
+        ConfigError: If the method is fitted on texts or pairs.
     """
     if model is not None and Path(model).is_dir():
         if settings or run_file:
@@ -302,7 +303,7 @@ def _audit_of_scores(
     """Return the label errors of out-of-fold scores.
 
     Raises:
-        DataError: If too few of the images can be read.
+        DataError: If fewer than 20 images with a known target can be read.
     """
     run, known, targets = recognizer.run, scores.known, scores.targets
     n_labelled = int(known.any(axis=1).sum())

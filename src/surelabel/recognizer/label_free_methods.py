@@ -89,7 +89,11 @@ def default_max_passes(n_images: int) -> int:
 
 
 def select_calibration_images(paths: Sequence[str]) -> Sequence[str]:
-    """Return at most 500 paths for a calibration without labels, evenly spaced in ``paths``."""
+    """Return 1 to 500 paths for a calibration without labels, evenly spaced in ``paths``.
+
+    Args:
+        paths: Paths of the images, at least one.
+    """
     return paths[:: math.ceil(len(paths) / MAX_CALIBRATION_IMAGES)]
 
 
@@ -115,8 +119,9 @@ def best_label_free_recognizer(
 ) -> Recognizer:
     """Return the recognizer of the label-free method with the highest measured mAP.
 
-    A method is left out if the encoder or the labels do not support it. For example, a method that
-    needs patches is left out for an encoder without patches.
+    A method is left out if it needs more than ``max_passes`` encoder passes, or if the encoder or
+    the labels do not support it. For example, a method that needs patches is left out for an
+    encoder without patches.
 
     Args:
         encoder: Name of the encoder.
@@ -127,7 +132,7 @@ def best_label_free_recognizer(
             images, methods that are fitted on unlabelled images are left out.
 
     Raises:
-        ConfigError: If no method is supported.
+        ConfigError, InputError: If all methods are left out.
     """
     error: ConfigError | InputError | None = None
     for method in label_free_methods_by_map(encoder):

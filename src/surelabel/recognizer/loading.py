@@ -267,6 +267,9 @@ def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) ->
             f"{saved.run.loss.name}; got {saved.link!r}. {COPY_AGAIN}"
         )
     shift = (saved.calibration or {}).get("shift") or [0.0] * n_labels
+    recalibration = (saved.calibration or {}).get("recalibration")
+    if isinstance(recalibration, dict) and isinstance(shift, list) and len(shift) == n_labels:
+        shift = recalibration.get("label_shifts") or shift
     labels_per_file = {
         RECORD_FILE: len(saved.record.predicted_positives) if saved.record else n_labels,
         "calibration.json": len(shift) if isinstance(shift, list) else n_labels,

@@ -52,6 +52,7 @@ def compute_localization_maps(
         InputError: If ``source`` contains precomputed features.
         ConfigError: If the method has no heat maps, and the encoder has no patch features in the
             joint space of images and texts.
+        DataError: If no image can be read.
     """
     if isinstance(source, LabelledFeatures):
         raise InputError(

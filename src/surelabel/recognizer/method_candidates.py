@@ -105,6 +105,9 @@ def time_method_candidates(
     Returns:
         Candidates, fewest encoder passes first, and the reason why each other method is left out,
         by key of the method.
+
+    Raises:
+        DataError: If no image can be read.
     """
     candidates, left_out = list[MethodCandidate](), dict[str, str]()
     cache: SampleCache | None = None
@@ -307,9 +310,10 @@ def _time_encoding(
 def _time_encoding_of_sample(
     recognizer: Recognizer, sample: LabelledInput, cache: SampleCache
 ) -> tuple[LabelledInput, EncodedImages, float]:
-    """Return a sample, its features and the seconds per image, not counting the first call.
+    """Return a sample, its features and the seconds per image.
 
-    The first call encodes one image. If this call is slow, the sample contains only this image.
+    The first call encodes one image, and its time is not counted. If this call takes more than one
+    second, the sample contains only this image, and its time is returned.
     """
     first, others = sample.take(range(1)), sample.take(range(1, len(sample)))
     arguments = (recognizer.method, recognizer.encoder, cache)

@@ -35,7 +35,7 @@ from surelabel.recognizer.method_candidates import (
 )
 from surelabel.recognizer.method_comparison import MethodComparison, cross_validate_candidate
 from surelabel.recognizer.method_selection_record import MethodSelection
-from surelabel.recognizer.random_rows import random_sample_rows
+from surelabel.recognizer.random_rows import random_sample_rows, random_sample_targets
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.user_warnings import warn_skipped_images
 from surelabel.recognizer.vector_normalization import (
@@ -103,9 +103,11 @@ def select_method(
         ``selection`` contains the results of all methods.
 
     Raises:
-        ConfigError: If the settings contain those of a method, or if no method can be compared.
+        ConfigError: If the settings contain those of a method, if no method can be compared, or if
+            ``folds`` is below 2.
         InputError: If ``source`` has no labels, no positive target, no negative target, or fewer
-            images than folds. Also if ``minutes`` or ``max_passes`` is out of range.
+            images than folds. Also if ``minutes`` or ``max_passes`` is out of range, or if the
+            dataset states how its rows were chosen, and no annotated row is random.
         DataError: If no image can be read, or if ``checkpoint`` is damaged.
 
     Source:
@@ -368,7 +370,10 @@ def _fit_selected(
     if selected.is_calibrated_by_folds:
         is_used = np.isin(scores.rows, random_sample_rows(source, "The calibration"))
         raw, vectors = scores.raw[is_used], scores.vectors[is_used]
-        targets, known = scores.targets[is_used], scores.known[is_used]
+        labels = recognizer.names, recognizer.aliases
+        targets, known = random_sample_targets(
+            source, labels, scores.rows[is_used], scores.targets[is_used], scores.known[is_used]
+        )
         recognizer.calibration = fit_recognizer_calibration(
             recognizer.run,
             raw,

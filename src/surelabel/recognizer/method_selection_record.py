@@ -20,7 +20,7 @@ class MethodResult:
         log_loss: Mean log loss of the out-of-fold probabilities over all known targets, in nats.
         standard_error: Standard error of the log loss over images, in nats.
         mean_average_precision: Mean average precision of the out-of-fold probabilities, in [0, 1];
-            NaN if no label has a positive and a negative target.
+            NaN if a known target is neither 0 nor 1.
         seconds: Time for encoding, fits and calibration, in seconds.
     """
 

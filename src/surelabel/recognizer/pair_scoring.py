@@ -58,6 +58,7 @@ def score_pairs(
         DataError: If no image can be read.
         ConfigError: If the encoder has no text tower, or the method needs tokens or patches, and
             ``source`` contains only vectors.
+        InputError: If the width of the image vectors is not that of the encoder.
     """
     recognizer.check_fitted()
     method = recognizer.method

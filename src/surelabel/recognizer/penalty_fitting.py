@@ -124,7 +124,7 @@ def expected_penalty_fit_seconds(
 
 
 def penalties_description(run: Run, weights: Mapping[str, Tensor]) -> str | None:
-    """Describe the smallest and the largest chosen penalty, or return None without penalties.
+    """Return a text with the smallest and the largest chosen penalty, or None without penalties.
 
     Args:
         run: Run of the fit.

@@ -10,7 +10,9 @@ import numpy.typing as npt
 from surelabel.arrays import Array, Flags
 from surelabel.config import Choice, Run
 from surelabel.encoders import Encoder, load_encoder
+from surelabel.encoders.image_only.precomputed_scores import PrecomputedScores
 from surelabel.errors import InputError, NotFitted
+from surelabel.evaluation.recalibration import Recalibration, evaluate_recalibration
 from surelabel.features import (
     FeatureCache,
     SentenceFeatures,
@@ -87,7 +89,15 @@ from surelabel.recognizer.prediction_blocks import (
     score_images_in_blocks,
 )
 from surelabel.recognizer.prediction_joining import join_prediction_blocks
-from surelabel.recognizer.random_rows import random_sample_rows, take_random_rows
+from surelabel.recognizer.random_rows import (
+    random_sample_rows,
+    random_sample_targets,
+    take_random_rows,
+)
+from surelabel.recognizer.recalibrating import (
+    recalibrated_calibration,
+    select_recalibration_data,
+)
 from surelabel.recognizer.saving import saved_recognizer_contents, write_saved_recognizer
 from surelabel.recognizer.scikit_learn import ScikitLearnInterface
 from surelabel.recognizer.score_calibration import (
@@ -104,7 +114,7 @@ from surelabel.recognizer.uncertainty import (
     check_uncertainty_is_available,
 )
 from surelabel.recognizer.unlabelled_fitting import fit_unlabelled
-from surelabel.recognizer.used_rows import UsedRows, labelled_row_keys
+from surelabel.recognizer.used_rows import Keys, UsedRows, labelled_row_keys
 from surelabel.recognizer.user_warnings import (
     warn_skipped_images,
     warn_untrained_labels,
@@ -238,6 +248,11 @@ class Recognizer(ScikitLearnInterface):
             templates: Prompt templates: ``one``, ``ensemble``, or a sentence in which ``{}`` is
                 replaced by the label.
             device: PyTorch device of the encoder.
+
+        Raises:
+            UnknownName: If the encoder is unknown.
+            InputError: If the labels are invalid; see :func:`surelabel.data.parse_label_names`.
+            ConfigError: If the encoder has no text encoder.
         """
         settings = {} if templates == "one" else {"templates": templates}
         run = Run(encoder=Choice(model), method=Choice("zero_shot", settings))
@@ -375,6 +390,8 @@ class Recognizer(ScikitLearnInterface):
             assert not isinstance(resolved, Images)  # checked above, as are the random rows
             assert random_rows is not None
             is_used = np.isin(data.rows, random_rows)
+            labels = self.names, self.aliases
+            targets, known = random_sample_targets(resolved, labels, data.rows, targets, known)
             self._fit_calibration(
                 resolved.take(data.rows[is_used]),
                 scores[is_used],
@@ -492,7 +509,9 @@ class Recognizer(ScikitLearnInterface):
         Raises:
             NotFitted: If the method has to be fitted first.
             ConfigError: If the calibrator requires log-odds, and the scores are not log-odds.
-            InputError: If no known target is positive, or no known target is negative.
+            InputError: If no known target is positive, or no known target is negative. Also if the
+                images have no label of the recognizer, or if fewer than 20 rows of precomputed
+                scores have a known target.
             DataError: If no image can be read.
         """
         self.check_fitted()
@@ -554,6 +573,7 @@ class Recognizer(ScikitLearnInterface):
             NotFitted: If the recognizer is not calibrated, or if its calibration has no validation
                 record, which requires at least 20 calibration images.
             InputError: If the estimate of the label frequencies does not converge.
+            DataError: If no image can be read.
         """
         if self.calibration is None:
             raise NotFitted(
@@ -567,6 +587,114 @@ class Recognizer(ScikitLearnInterface):
         self.calibration = self.calibration.adapt_to_shift(raw, scored.vectors)
         self._cross_fitted = None
         return self
+
+    def recalibrate(
+        self,
+        source: RecognizerInput,
+        targets: npt.ArrayLike | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Recalibration:
+        """Adjust the calibration with a scale and a shift, if this improves the log loss.
+
+        A recalibration needs 20 to 500 annotated images, sampled at random from the images on which
+        the probabilities are used. All labels share the scale and the shift. The calibration is
+        changed only if the 95 % interval of the change of the cross-fitted log loss is below 0, and
+        the current probabilities are rejected by a test of calibration. Then thresholds and
+        guarantees are computed from these images, instead of the earlier calibration images.
+
+        Args:
+            source: Annotated random images, vectors or scores. If the dataset states how its rows
+                were chosen, only the random rows are used. Images of the fit are left out.
+            targets: Targets, ``(n, c)``, as for ``fit``.
+            progress: Function called with the number of encoded images and the total number of
+                images.
+
+        Returns:
+            Scale, shift, and metrics before and after. The attribute ``is_improvement`` states
+            whether the calibration was changed.
+
+        Raises:
+            NotFitted: If the method has to be fitted first, or if the recognizer is not calibrated.
+            InputError: If fewer than 20 images are annotated, or if the images have no labels.
+            DataError: If no image can be read.
+        """
+        self.check_fitted()
+        if self.calibrated_on is None:
+            raise NotFitted(
+                "recalibrate requires a calibrated recognizer; got a recognizer without "
+                "calibration. Call calibrate first."
+            )
+        resolved = resolve_recognizer_targets(source, targets, self.names)
+        if isinstance(resolved, Images):
+            raise InputError(
+                "recalibrate requires annotated images; got images without labels. Give targets, "
+                "or call adapt_to_shift."
+            )
+        resolved = take_random_rows(resolved, "The recalibration")
+        predictions = self.predict(resolved, progress=progress)
+        warn_skipped_images(predictions.skipped, len(resolved))
+        data = select_recalibration_data(
+            self.encoder, self.used_rows, resolved, self.align_labels(resolved), predictions
+        )
+        result = evaluate_recalibration(data.logits, data.targets, data.known, seed=self.run.seed)
+        if result.is_improvement:
+            self.apply_recalibration(
+                result.scale,
+                result.shift,
+                result.cross_fitted_logits,
+                data.targets,
+                data.known,
+                keys=data.keys,
+            )
+        return result
+
+    def apply_recalibration(
+        self,
+        scale: float,
+        shift: float,
+        cross_fitted_logits: Array,
+        targets: Array,
+        known: Flags,
+        *,
+        keys: Keys,
+    ) -> None:
+        """Multiply the calibrated log-odds by a scale, and add a shift; see ``recalibrate``.
+
+        Args:
+            scale: Factor of the log-odds, above 0.
+            shift: Constant that is added to the scaled log-odds of all labels.
+            cross_fitted_logits: Cross-fitted log-odds of the n annotated images, ``(n, c)``.
+            targets: Targets in [0, 1], ``(n, c)``.
+            known: True where the target is known, ``(n, c)``.
+            keys: Hash of the content of each annotated image, ``(n,)``.
+
+        Raises:
+            NotFitted: If the recognizer is not calibrated.
+        """
+        if self.calibrated_on is None:
+            raise NotFitted(
+                "apply_recalibration requires a calibrated recognizer; got a recognizer without "
+                "calibration. Call calibrate first."
+            )
+        self.calibration = recalibrated_calibration(
+            self.calibration,
+            self.calibrated_on,
+            self.encoder,
+            scale,
+            shift,
+            cross_fitted_logits,
+            targets,
+            known,
+        )
+        if isinstance(self.encoder, PrecomputedScores):
+            rows = CrossFittedScoreRows(keys, cross_fitted_logits.astype(np.float32))
+            earlier = self._cross_fitted
+            self._cross_fitted = earlier.recalibrated(scale, shift, rows) if earlier else rows
+        if self.used_rows is None and self.method.learns_from == "nothing":
+            self.used_rows = UsedRows()
+        if self.used_rows is not None:
+            self.used_rows = self.used_rows.with_recalibration(keys)
 
     def _score_images(self, source: ResolvedInput, progress: Progress | None) -> ImageScores:
         return score_images_in_blocks(
@@ -667,6 +795,7 @@ class Recognizer(ScikitLearnInterface):
 
         Raises:
             ConfigError: If the method supports only the labels that it was fitted on.
+            InputError: If the labels are invalid; see :func:`surelabel.data.parse_label_names`.
         """
         check_vocabulary_can_change(self.run.method.name, self.method)
         other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache)
@@ -724,7 +853,8 @@ class Recognizer(ScikitLearnInterface):
         Raises:
             NotFitted: If the method has to be fitted first, or if ``bernoulli_variance`` is
                 requested of an uncalibrated recognizer.
-            ConfigError: If the method does not estimate the requested uncertainty.
+            ConfigError: If the method does not estimate the requested uncertainty. Also if the
+                method needs patches or views, and ``source`` contains precomputed features.
             DataError: If no image can be read, or if ``strict`` is True and any image cannot be
                 read.
             InputError: If an array contains neither vectors nor pixels, if files and images in
@@ -849,7 +979,7 @@ class Recognizer(ScikitLearnInterface):
         return self.predict(source, strict=True).probabilities
 
     def uncalibrated_logits(self, predictions: Predictions) -> Array | None:
-        """Return the log-odds before calibration, ``(n, c)``, of predictions for c labels.
+        """Return the log-odds of predictions before calibration, ``(n, c)``.
 
         If the recognizer is not calibrated, or has no link from scores to log-odds, return None.
         """
@@ -861,6 +991,9 @@ class Recognizer(ScikitLearnInterface):
         """Return the labelled images with one target column per label of the recognizer.
 
         A label of the images matches a label of the recognizer if they share an alias.
+
+        Raises:
+            InputError: If the images have no labels, or no label of the recognizer.
         """
         return align_recognizer_input_labels(labelled, self.names, self.aliases)
 
@@ -914,7 +1047,7 @@ class Recognizer(ScikitLearnInterface):
     def load(cls, folder: str | Path, *, device: str = "cpu") -> "Recognizer":
         """Load a recognizer that was written by ``save``.
 
-        The predictions are the same as before saving. If another process replaces the folder during
+        The predictions equal those before saving. If another process replaces the folder during
         loading, the new recognizer is loaded.
 
         Raises:

@@ -35,8 +35,8 @@ def localize_labels(
 ) -> dict[str, RegionMaps]:
     """Return the heat maps of selected labels for each image.
 
-    If the method has heat maps, the result also contains cosine similarities of label texts and
-    patches of the frozen encoder.
+    If the method has heat maps and the encoder has patches, the result also contains cosine
+    similarities of label texts and patches of the frozen encoder.
 
     Args:
         recognizer: Recognizer whose method has heat maps, or whose encoder has patch features.
@@ -49,6 +49,7 @@ def localize_labels(
         UnknownName: If a label is not a label of the recognizer.
         ConfigError: If the method has no heat maps, and the encoder has no patch features in the
             joint space of images and texts.
+        DataError: If none of 16 successive images can be read.
     """
     check_recognizer_can_localize(recognizer)
     _check_labels_to_localize(recognizer.names, labels_by_path)

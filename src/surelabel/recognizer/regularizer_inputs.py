@@ -14,7 +14,7 @@ WORD_BYTES = 2**19  # limit for a list of words, which is saved in the run.toml 
 
 
 def read_regularizer_words(path: str) -> list[str]:
-    """Return the words of a text file with one word per line, without empty lines.
+    """Return the words of a text file with one word per line, without empty lines and repetitions.
 
     Raises:
         DataError: If the file cannot be read as text.
@@ -34,7 +34,7 @@ def read_regularizer_words(path: str) -> list[str]:
 def frozen_text_vectors_for_regularizers(
     encoder: Encoder, labels: Sequence[str]
 ) -> FrozenTextVectors | None:
-    """Return words with their text vectors, or None if there is no text encoder.
+    """Return labels, reference words and an encoder of words, or None if there is no text encoder.
 
     Args:
         encoder: Encoder of the texts.

@@ -70,10 +70,10 @@ class SavedRecognizer:
         encoder: Encoder with its preprocessing.
         link: Key of the loss whose link converts scores to log-odds, or ``model`` for the link of
             the encoder. If None, there is no link.
-        calibration: Calibration as a JSON object with ``calibrator``, ``state`` and ``about``. If
-            None, the recognizer is not calibrated.
-        record: Validation record of the calibration. If None, the recognizer is not calibrated, or
-            there were too few images.
+        calibration: Calibration as a JSON object; see ``CalibrationRecord.state``. If None, the
+            recognizer is not calibrated.
+        record: Validation record of the calibration. If None, there is no calibration, or its
+            record was dropped or had too few images.
         weights: Weights of the method.
         selection: Results of the model selection that selected the method. If None, the method was
             given.

@@ -59,6 +59,23 @@ class CrossFittedScoreRows:
         )
         return replace(predictions, logits=logits, calibration=description)
 
+    def recalibrated(
+        self, scale: float, shift: float, rows: "CrossFittedScoreRows"
+    ) -> "CrossFittedScoreRows":
+        """Return the rows after a recalibration, with the rows of the recalibration.
+
+        Args:
+            scale: Factor of the log-odds, above 0.
+            shift: Constant that is added to the scaled log-odds.
+            rows: Rows of the recalibration, with their cross-fitted log-odds.
+        """
+        is_earlier = ~np.isin(self.keys, rows.keys)
+        earlier = (scale * self.logits[is_earlier] + shift).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+        return CrossFittedScoreRows(
+            np.concatenate([self.keys[is_earlier], rows.keys]),
+            np.concatenate([earlier, rows.logits]).astype(np.float32),
+        )
+
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return the arrays for a file."""
         return {"keys": self.keys, "logits": self.logits}
@@ -145,7 +162,7 @@ def score_row_keys(encoder: Encoder, source: object) -> npt.NDArray[np.uint64] |
 
 
 def needs_log_odds_of_cosines(encoder: Encoder, method: Method) -> bool:
-    """Return True if the scores of a recognizer are cosines without a fitted slope and shift."""
+    """Return whether the scores of a recognizer are cosines without a fitted slope and shift."""
     is_unfitted = isinstance(encoder, PrecomputedScores) and encoder.level is None
     return is_unfitted and method.learns_from == "nothing"
 

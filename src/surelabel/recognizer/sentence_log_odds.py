@@ -63,10 +63,10 @@ class SentenceLogOdds:
         """Return the log-odds that n images match the s sentences, in [-40, 40], ``(n, s)``.
 
         Args:
-                vectors: Vectors of the images, as the index stores them, ``(n, d)``.
+            vectors: Vectors of the images, as the index stores them, ``(n, d)``.
 
         Raises:
-                InputError: If the vectors have another shape.
+            InputError: If the vectors have another shape.
         """
         logits = np.empty((len(vectors), len(self.sentences)), np.float32)
         for rows, images in self._blocks(vectors):
@@ -77,9 +77,10 @@ class SentenceLogOdds:
 
     @torch.no_grad()
     def variances(self, vectors: npt.NDArray[np.float16]) -> SentenceValues | None:
-        """Return the variance of each similarity, above 0, ``(n, s)``.
+        """Return the variance of the similarity of each image and sentence, above 0, ``(n, s)``.
 
-        Lower means a more reliable match. If the method does not estimate it, return None.
+        A lower variance means a more reliable match. If the method does not estimate variances,
+        return None.
 
         Args:
             vectors: Vectors of n images, as the index stores them, ``(n, d)``.
@@ -272,7 +273,12 @@ def _pair_score_conversion(recognizer: Recognizer) -> ScoreConversion:
             "not apply to sentences. Calibrate with another calibrator, such as beta, and build "
             "the index again."
         )
-    shared = replace(record, calibrator=calibrator, shift=())
+    shared = replace(
+        record,
+        calibrator=calibrator,
+        shift=(),
+        recalibration=record.recalibration and replace(record.recalibration, label_shifts=()),
+    )
     return ScoreConversion(description, recognizer.link, shared)
 
 
@@ -293,7 +299,12 @@ def _zero_shot_scores_of_sentences(recognizer: Recognizer) -> tuple[TextScorer, 
     if isinstance(method, ZeroShot) and calibration is not None and not calibration.uses_labels:
         obstacle = _index_calibration_obstacle(recognizer)
         if obstacle is None:
-            shared = replace(calibration, shift=())
+            recalibration = calibration.recalibration
+            shared = replace(
+                calibration,
+                shift=(),
+                recalibration=recalibration and replace(recalibration, label_shifts=()),
+            )
             return method.text_scorer, ScoreConversion(MODEL, recognizer.link, shared)
         reason += f", and the calibration of the index {obstacle}"
     if zero_shot.model_link is not None and not isinstance(method, TrainsEncoder):

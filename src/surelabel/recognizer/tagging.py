@@ -44,7 +44,7 @@ def tag(
             unlabelled images, it is first fitted on ``images``. If None, the method is selected by
             ``max_passes``.
         max_passes: Maximum number of encoder passes of an image, >= 1. The method with the highest
-            measured mAP within this number is used. If the method needs several passes and has no
+            measured mAP within this number is used. If the maximum is above 1, the method has no
             calibration, and ``images`` contains 100 files or more, the method is calibrated without
             labels on at most 500 files. If None, the maximum is 6, or 1 for fewer than 100 files.
         uncertainty: Kind of uncertainty of each label, such as ``bernoulli_variance``; see
@@ -133,7 +133,8 @@ def select_tags(
 
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
-        InputError: If ``threshold`` or ``top_k`` is out of range.
+        InputError: If ``threshold`` or ``top_k`` is out of range, or if ``threshold`` has another
+            shape.
     """
     probabilities = None if predictions.calibration is None else predictions.probabilities
     tags = []
@@ -171,7 +172,8 @@ def shown_label_mask(
 
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
-        InputError: If ``threshold`` or ``top_k`` is out of range.
+        InputError: If ``threshold`` or ``top_k`` is out of range, or if ``threshold`` has another
+            shape.
     """
     shown = np.zeros(predictions.scores.shape, dtype=bool)
     for flags, order in zip(shown, _rank_tags(predictions, threshold, top_k), strict=True):
@@ -186,7 +188,8 @@ def _rank_tags(
 
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
-        InputError: If ``threshold`` or ``top_k`` is out of range.
+        InputError: If ``threshold`` or ``top_k`` is out of range, or if ``threshold`` has another
+            shape.
     """
     _check_tagging_options(threshold=threshold, top_k=top_k)
     needs_probabilities = predictions.calibration is not None or threshold is not None
@@ -225,7 +228,7 @@ def _tagging_threshold_mask(probabilities: Array, thresholds: Array) -> Flags:
 def _check_tagging_options(
     *, threshold: float | Array | None = None, top_k: int | None = None
 ) -> None:
-    """Check the options of ``select_tags``, before any image is read.
+    """Check that the options of ``select_tags`` are in range.
 
     Raises:
         InputError: If ``threshold`` or ``top_k`` is out of range.

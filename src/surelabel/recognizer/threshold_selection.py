@@ -64,7 +64,7 @@ def guarantee(recognizer: Recognizer, goal: str, **settings: Any) -> Guarantee:
         NotFitted: If the recognizer has no validation record from labels. Also if the probabilities
             are computed with the scale and the bias of the pretrained encoder.
     """
-    if recognizer.calibration and not recognizer.calibration.uses_labels:
+    if recognizer.calibration and not recognizer.calibration.record_uses_labels:
         raise NotFitted(
             "A guarantee requires a calibration on annotated images; got a calibration without "
             "labels. Run `surelabel calibrate MODEL DATASET --out FOLDER` with "

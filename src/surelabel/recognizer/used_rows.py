@@ -27,7 +27,8 @@ class UsedRows:
 
     Attributes:
         fit: Hash of the content of each image of the fit, ``(n,)``.
-        calibration: Hash of the content of each image of the last calibration, ``(m,)``.
+        calibration: Hash of the content of each image of the last calibration and of later
+            recalibrations, ``(m,)``.
     """
 
     fit: Keys = field(default_factory=lambda: NO_KEYS)
@@ -41,6 +42,10 @@ class UsedRows:
     def with_calibration(self, keys: Keys) -> "UsedRows":
         """Return the used images after a new calibration."""
         return replace(self, calibration=keys)
+
+    def with_recalibration(self, keys: Keys) -> "UsedRows":
+        """Return the used images after a recalibration, which keeps the earlier calibration."""
+        return replace(self, calibration=np.union1d(self.calibration, keys))
 
     def state(self) -> dict[str, Keys]:
         """Return the arrays for a file."""
