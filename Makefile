@@ -8,7 +8,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN)
 
 unexport PYTHONDONTWRITEBYTECODE # the suite starts many processes, which share compiled modules
 
-.PHONY: setup demo test kills load check fix docs weights collection
+.PHONY: setup demo test browser kills load check fix docs weights collection
 
 # Install the package and its tools, with the pinned versions, into .venv.
 setup: $(INSTALLED)
@@ -23,10 +23,14 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(INSTALLED)
 	$(BIN)/surelabel demo
 
-# Run all tests. The tests that start a Ray cluster run first and one at a time, the others on all cores.
+# Run the tests. The tests that start a Ray cluster run first and one at a time, the others on all cores.
 test: setup
 	$(BIN)/python -m pytest tests/cluster
-	$(BIN)/python -m pytest --numprocesses $(CORES) --ignore tests/cluster
+	$(BIN)/python -m pytest --numprocesses $(CORES) --ignore tests/cluster --ignore tests/web/browser
+
+# Test the page of the server in Chromium. Without Chromium, the tests are skipped.
+browser: setup
+	$(BIN)/python -m pytest tests/web/browser
 
 # Predict 20,000 images on a local Ray cluster, kill its processes, and compare the results with an uninterrupted run.
 kills: $(INSTALLED)

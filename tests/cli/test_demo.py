@@ -54,5 +54,7 @@ def test_tags_are_printed_with_the_positive_labels_and_three_searches_run(
     assert set(result) == {"before", "after", "searches", "report"}
 
 
-def test_it_ends_with_three_commands_to_try():
-    assert commands_after_demo("here").count("\n  surelabel ") == 3
+def test_it_ends_with_four_commands_one_of_which_opens_the_page():
+    text = commands_after_demo("here")
+    assert text.count("\n  surelabel ") == 4
+    assert text.endswith("surelabel serve here/index --report here/report/index.html")

@@ -12,6 +12,7 @@ import pytest
 
 from surelabel.records import Predictions
 from surelabel.retrieval import Index
+from surelabel.web.serving import open_correction_log
 
 
 @pytest.fixture
@@ -76,3 +77,37 @@ def test_an_unknown_host_is_refused(run, index):
 def test_a_missing_extra_is_named(run, index, monkeypatch):
     monkeypatch.setattr("surelabel.web.web_extra.WEB_PACKAGES", {"no_such_module": "fastapi"})
     assert "pip install 'surelabel[web]'" in error_of(run("serve", index))
+
+
+def test_the_first_correction_creates_the_file_beside_the_index(index):
+    server = open_server(index)
+    assert server == index.with_name("index.corrections.csv")
+    assert not server.exists()
+    assert open_server(f"{index}{os.sep}") == server
+
+
+def open_server(folder, path=None):
+    """Return the path of the file of corrections of a server that is not started."""
+    return open_correction_log(path, str(folder)).path
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("index/x.csv", "must be a .csv file outside of the folder of the index"),
+        ("x.txt", "must be a .csv file"),
+        ("missing/x.csv", "The folder of --corrections must exist"),
+        ("damaged.csv", "line 2: the cell in the column corrected must be 1, 0"),
+    ],
+)
+def test_an_invalid_file_of_corrections_is_refused(run, index, file, message):
+    damaged = index.with_name("damaged.csv")
+    damaged.write_text("path,label,corrected\na.jpg,dog,2\n")
+    path = index.with_name(file) if "/" not in file else index.parent / file
+    assert message in error_of(run("serve", index, "--port", "0", "--corrections", path))
+    assert damaged.read_text().endswith("2\n")
+
+
+def test_a_missing_report_is_refused(run, index, tmp_path):
+    message = error_of(run("serve", index, "--report", tmp_path / "nothing.html"))
+    assert "nothing.html must be a readable file" in message

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from surelabel.data import collection
+from surelabel.decisions import record_validation
 from surelabel.errors import InputError
 from surelabel.records import Predictions
 from surelabel.retrieval import Index
@@ -174,3 +175,30 @@ def _png_bomb():
 @pytest.fixture
 def svg():
     return SVG.encode()
+
+
+@pytest.fixture(scope="session")
+def scenes():
+    """Return 70 annotated scenes of the package."""
+    return collection("scenes-80", split="test").take(range(70))
+
+
+@pytest.fixture(scope="session")
+def miscalibrated_index(tmp_path_factory, scenes):
+    """Return a folder with the index of 70 scenes and its recognizer, whose log-odds are 2z + 1."""
+    from surelabel.recognizer import Recognizer, index_images_with_recognizer
+
+    home = tmp_path_factory.mktemp("miscalibrated")
+    recognizer = Recognizer.zero_shot("tiny-vit", scenes.names)
+    record = record_validation(recognizer.predict(scenes).logits, scenes.targets)
+    recognizer.calibration = recognizer.calibration.recalibrated(2.0, 1.0, record)
+    recognizer.save(home / "recognizer")
+    paths = [str(path) for path in scenes.paths]
+    index_images_with_recognizer(
+        home / "index",
+        recognizer,
+        paths,
+        model=str(home / "recognizer"),
+        root=Path(paths[0]).parent,
+    )
+    return home

@@ -85,3 +85,15 @@ def test_coroutines_wait_for_an_idle_process_and_closing_ends_a_task(module):
     pool.close()
     assert time.monotonic() - start < 5
     assert future.exception() is not None or future.cancelled()
+
+
+def test_a_stopped_worker_starts_no_process(module):
+    worker = ImageWorker(module, seconds=20, failure="The work failed")
+    worker.stop()
+    with pytest.raises(DataError, match=r"The work failed: the server was stopped\."):
+        worker.run("answer", {"value": 1})
+    assert worker.n_replaced == 0
+    worker = ImageWorker(module, seconds=20, failure="The work failed")
+    with pytest.raises(DataError, match="The work failed: its worker process crashed"):
+        worker.run("crash", {})
+    worker.stop()

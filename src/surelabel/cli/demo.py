@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from surelabel.recognizer import Recognizer
     from surelabel.records import LabelledImages
     from surelabel.report import QueryHits
+    from surelabel.retrieval import IndexRecognizer
 
 COLLECTION, MODEL, METHOD = "scenes-80", "tiny-vit", "multiple_instance_tiles"
 N_TRAINING_IMAGES, N_FOLDS = 500, 5
@@ -48,6 +49,8 @@ def demo(terminal: Terminal, out: str) -> None:
     and takes two or three minutes.
     """
     from surelabel.data import collection
+    from surelabel.recognizer.index_calibration import recognizer_record_of_index
+    from surelabel.recognizer.model_resolution import absolute_model_name
     from surelabel.recognizer_folder_checks import check_saved_recognizer_folder
     from surelabel.report import check_report_folder, report
 
@@ -61,8 +64,10 @@ def demo(terminal: Terminal, out: str) -> None:
     zero_shot_evaluation = evaluate_zero_shot_in_demo(terminal, test_set)
     recognizer = fit_and_calibrate_in_demo(terminal)
     evaluation = evaluate_fitted_in_demo(terminal, recognizer, test_set, zero_shot_evaluation)
-    searches = search_test_images_in_demo(terminal, Path(out) / "index", evaluation, test_set)
     recognizer.save(Path(out) / "recognizer")
+    record = recognizer_record_of_index(recognizer, absolute_model_name(f"{out}/recognizer"))
+    folder = Path(out) / "index"
+    searches = search_test_images_in_demo(terminal, folder, evaluation, test_set, record)
     page = report(evaluation, Path(out) / "report", before=zero_shot_evaluation, searches=searches)
     terminal.print_step(f"7. The report with plots, images and searches is in {page}\n")
     terminal.print_result(
@@ -122,7 +127,11 @@ def evaluate_fitted_in_demo(
 
 
 def search_test_images_in_demo(
-    terminal: Terminal, folder: Path, evaluation: "Evaluation", test_set: "LabelledImages"
+    terminal: Terminal,
+    folder: Path,
+    evaluation: "Evaluation",
+    test_set: "LabelledImages",
+    record: "IndexRecognizer | None" = None,
 ) -> "Sequence[QueryHits]":
     """Create an index of the test images, and print the top-ranked images of three queries.
 
@@ -131,11 +140,12 @@ def search_test_images_in_demo(
         folder: Folder of the index.
         evaluation: Evaluation with the predictions to index.
         test_set: Annotated test images.
+        record: Recognizer that the index records, or None.
     """
     from surelabel.report import QueryHits
     from surelabel.retrieval import Index
 
-    index = Index.create(folder, evaluation.predictions)
+    index = Index.create(folder, evaluation.predictions, recognizer=record)
     terminal.print_step(f"\n6. Search an index of the test images, in {folder}:")
     searches = []
     for query in QUERIES:
@@ -207,7 +217,7 @@ def demo_as_json(
 
 
 def commands_after_demo(out: str) -> str:
-    """Return a text with three commands that use the results of the demo.
+    """Return a text with four commands that use the results of the demo.
 
     Args:
         out: Folder of the demo.
@@ -215,4 +225,6 @@ def commands_after_demo(out: str) -> str:
     return f"""Try next:
   surelabel search {out}/index "guitar & drum & !piano"
   surelabel evaluate {out}/recognizer scenes-80:test
-  surelabel tag YOUR-PHOTOGRAPHS --labels "dog, bicycle" --model ViT-B-16/openai"""
+  surelabel tag YOUR-PHOTOGRAPHS --labels "dog, bicycle" --model ViT-B-16/openai
+Search, check and correct the test images in a browser, at http://127.0.0.1:8000:
+  surelabel serve {out}/index --report {out}/report/index.html"""

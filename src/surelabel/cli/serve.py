@@ -43,6 +43,18 @@ if TYPE_CHECKING:
     help="Token that each request must contain. The environment variable SURELABEL_TOKEN also sets "
     "the token, and is not visible in the list of processes.",
 )
+@click.option(
+    "--corrections",
+    metavar="FILE.csv",
+    help="File to which corrections of labels are appended. The first correction creates it. "
+    "[INDEX.corrections.csv beside the index]",
+)
+@click.option(
+    "--report",
+    metavar="FILE",
+    help="Report of `surelabel evaluate --report`, an HTML file or its folder, that the page "
+    "links.",
+)
 @index_root_option
 @with_terminal_options
 def serve(
@@ -52,13 +64,16 @@ def serve(
     host: str,
     port: int,
     token: str | None,
+    corrections: str | None,
+    report: str | None,
     root: str | None,
 ) -> None:
-    """Serve an index over HTTP, with a JSON API.
+    """Serve an index over HTTP: a page for browsers and a JSON API.
 
-    Programs search the index, read thumbnails and heat maps, and upload images for tagging. The
-    address /api/docs lists all operations. Only files of the index are served, and nothing is
-    written. Stop the server with Ctrl-C.
+    The page searches the index, shows images with heat maps, records corrections of labels,
+    recalibrates the index, and tags new images. The address /api/docs lists all operations for
+    programs. Only files of the index are served. Corrections of labels are appended to one file.
+    Stop the server with Ctrl-C.
     """
     from surelabel.web.web_extra import check_web_extra_is_installed
 
@@ -69,7 +84,7 @@ def serve(
     def load_encoder(opened: "Index") -> "QueryEncoder":
         from surelabel.recognizer import query_encoder
 
-        return query_encoder(opened, model, device=terminal.device)
+        return query_encoder(opened, server.model_of(opened), device=terminal.device)
 
     if model is not None:
         terminal.print_status(f"Loading the recognizer {model}")
@@ -82,11 +97,13 @@ def serve(
         host=host,
         port=port,
         token=token,
+        corrections=corrections,
+        report=report,
     )
     n_images = len(server.session.current().index)
     terminal.print_result(
         {"url": server.url, "images": n_images},
-        f"Serving {format_count(n_images, 'image')} at {server.url}/api/docs (stop with Ctrl-C)",
+        f"Serving {format_count(n_images, 'image')} at {server.url}/ (stop with Ctrl-C)",
     )
     with suppress(KeyboardInterrupt):
         server.run()

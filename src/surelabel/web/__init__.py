@@ -1,1 +1,1 @@
-"""Serve an index over HTTP: a JSON API for searches, images, labels and uploads."""
+"""Serve an index over HTTP: a page for browsers, and a JSON API."""

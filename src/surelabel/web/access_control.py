@@ -5,7 +5,8 @@
 - A request that can change something must come from a page of this server, or from a program. Pages
   of other sites can link to the server, but not embed its responses.
 - With a token, each request needs it in the header ``Authorization``, or in a cookie that the route
-  ``/api/login`` sets. Tokens in URLs are ignored, because URLs are logged.
+  ``/api/login`` sets. Tokens in URLs are ignored, because URLs are logged. Only the login page and
+  the scripts and styles of the page need no token.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -30,6 +31,9 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SAME_SITE = frozenset({"same-origin", "none"})
 COOKIE = "surelabel-session"
 LOGIN_PATH = "/api/login"
+LOGIN_PAGE = "/login"
+STATIC_PREFIX = "/static/"  # scripts and styles of the page, which are public
+PAGES = frozenset({"/", "/report"})  # without a token, a browser is sent to the login
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class AccessControlMiddleware:
         refusal = self._refusal(scope) if scope["type"] == "http" else None
         await (refusal or self._application)(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> JSONResponse | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         """Return the response to a request that is refused, or None."""
         headers, rules = Headers(scope=scope), self._rules
         hosts = headers.getlist("host")
@@ -118,13 +122,15 @@ class AccessControlMiddleware:
         is_allowed = _is_top_level_page if is_safe else _is_same_origin
         if not is_allowed(headers, hosts[0]):
             return _refusal_response(403, "The request must come from a page of this server.")
-        if rules.token is None or (scope["path"], scope["method"]) == (LOGIN_PATH, "POST"):
+        if rules.token is None or _needs_no_token(scope["path"], scope["method"]):
             return None
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and rules.allows_token(token.strip()):
             return None
         if any(rules.allows_cookie(cookie) for cookie in headers.getlist("cookie")):
             return None
+        if is_safe and scope["path"] in PAGES:
+            return RedirectResponse(LOGIN_PAGE, 303)
         return _refusal_response(
             401,
             "The request needs the token of the server. Send the header Authorization: Bearer "
@@ -204,6 +210,13 @@ def _is_same_origin(headers: Headers, host: str) -> bool:
         return False
     origins = headers.getlist("origin")
     return all(origin in (f"http://{host}", f"https://{host}") for origin in origins)
+
+
+def _needs_no_token(path: str, method: str) -> bool:
+    """Return whether a path is that of the login, or of a script or style of the page."""
+    if method in SAFE_METHODS:
+        return path == LOGIN_PAGE or path.startswith(STATIC_PREFIX)
+    return (path, method) == (LOGIN_PATH, "POST")
 
 
 def _refusal_response(

@@ -40,11 +40,15 @@ class ImageWorker:
     Args:
         module: Name of the module of the tasks.
         seconds: Maximum time of a task.
+        failure: Clause that begins the message of a task whose process fails.
     """
 
-    def __init__(self, module: str, *, seconds: float) -> None:
-        self.module, self.seconds = module, seconds
+    def __init__(
+        self, module: str, *, seconds: float, failure: str = "The image was refused"
+    ) -> None:
+        self.module, self.seconds, self.failure = module, seconds, failure
         self.n_replaced = 0
+        self._is_stopped = False
         self._process: Any = None
         self._connection: Connection | None = None
 
@@ -66,7 +70,7 @@ class ImageWorker:
             connection.send((task, arguments))
             if not connection.poll(seconds):
                 self._discard()
-                raise DataError(f"The image was refused: it took more than {seconds:g} seconds.")
+                raise DataError(f"{self.failure}: it took more than {seconds:g} seconds.")
             answer = json.loads(connection.recv_bytes(MAX_ANSWER_BYTES))
             content = connection.recv_bytes(MAX_ANSWER_BYTES)
         except (EOFError, OSError, ValueError) as error:
@@ -74,8 +78,8 @@ class ImageWorker:
                 raise
             self._discard()
             raise DataError(
-                "The image was refused: its worker process crashed, possibly because of too "
-                "little memory."
+                f"{self.failure}: its worker process crashed, possibly because of too little "
+                "memory."
             ) from error
         if "error" in answer:
             raise _ERRORS.get(answer["kind"], DataError)(answer["error"])
@@ -100,14 +104,21 @@ class ImageWorker:
         self._process.start()
         connection_of_process.close()
         self._connection = connection
+        self._check_not_stopped()
         try:
             is_ready = connection.poll(START_SECONDS) and connection.recv_bytes(99) == READY
         except (EOFError, OSError):
             is_ready = False
+        self._check_not_stopped()
         if not is_ready:
             self._discard()
             raise DataError("A worker process for images did not start. Try again later.")
         return connection
+
+    def stop(self) -> None:
+        """End the process, and start no other process."""
+        self._is_stopped = True
+        self.close()
 
     def close(self) -> None:
         """End the process."""
@@ -117,6 +128,16 @@ class ImageWorker:
             self._process.join(JOIN_SECONDS)
             with suppress(OSError):
                 connection.close()
+
+    def _check_not_stopped(self) -> None:
+        """End a process that was started while `stop` was called.
+
+        Raises:
+            DataError: If the worker was stopped.
+        """
+        if self._is_stopped:
+            self.close()
+            raise DataError(f"{self.failure}: the server was stopped.")
 
     def _discard(self) -> None:
         """End a process that failed."""

@@ -1,5 +1,6 @@
 """Run the recognizer of an index in a worker process, for uploads and heat maps."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -27,6 +28,7 @@ class RecognizerService:
 
     def __init__(self, model: str | None, *, device: str, root: str | None, seconds: float) -> None:
         self._model, self._device, self._root = model, device, root
+        self._fingerprint_of_model: str | None = None  # None until `check` or the first use
         self._pool = ImageWorkerPool(TASKS_MODULE, n_workers=1, seconds=seconds)
         self._loading: dict[str, Future[Any]] = {}  # by fingerprint
 
@@ -41,14 +43,24 @@ class RecognizerService:
         Raises:
             MissingPart: If no recognizer is recorded or given.
         """
-        if self._model is None and index.recognizer is None:
+        if self.model_of(index) is None and index.recognizer is None:
             raise MissingPart(NO_RECOGNIZER)
         if index.model not in self._loading:
             future = self._pool.submit(
-                "load_recognizer", seconds=LOADING_SECONDS, source=self._source(index)
+                "load_recognizer", seconds=LOADING_SECONDS, source=self.source(index)
             )
             self._loading = {index.model: future}
         return self._loading[index.model]
+
+    def model_of(self, index: Index) -> str | None:
+        """Return the given recognizer if it is that of an index, or None for the recorded one.
+
+        The given recognizer is that of the first index. After a recalibration, the index records a
+        new recognizer, which is used instead.
+        """
+        if self._fingerprint_of_model is None:
+            self._fingerprint_of_model = index.model
+        return self._model if index.model == self._fingerprint_of_model else None
 
     def check(self, index: Index) -> None:
         """Wait until the recognizer is loaded.
@@ -96,24 +108,59 @@ class RecognizerService:
         _, content = await self._run("encode_heat_map", index, path=path, label=label, side=side)
         return content
 
+    async def compute_uncertainty(
+        self, index: Index, path: str
+    ) -> tuple[dict[str, dict[str, float]], str | None]:
+        """Return the uncertainty of each label by kind, and the reason if there is none.
+
+        Args:
+            index: Index of the recognizer.
+            path: Path of an image file.
+
+        Raises:
+            MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+            DataError: If the image cannot be read, or its process fails.
+        """
+        (kinds, reason), _ = await self._run("compute_uncertainty", index, path=path)
+        return kinds, reason
+
+    async def images_of_fit(self, index: Index, paths: Sequence[str]) -> list[bool]:
+        """Return whether the recognizer was fitted on each image file.
+
+        Args:
+            index: Index of the recognizer.
+            paths: Paths of image files. Files that cannot be read are no images of the fit.
+
+        Raises:
+            MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+            DataError: If the process fails.
+        """
+        values, _ = await self._run(
+            "find_images_of_fit", index, seconds=LOADING_SECONDS, paths=list(paths)
+        )
+        return list(values)
+
     def close(self) -> None:
         """End the worker process."""
         self._pool.close()
 
-    async def _run(self, task: str, index: Index, **arguments: Any) -> tuple[Any, bytes]:
+    async def _run(
+        self, task: str, index: Index, *, seconds: float | None = None, **arguments: Any
+    ) -> tuple[Any, bytes]:
         future = self.start_loading(index)
         if future.done() and future.exception() is not None:
             future.result()
-        source = self._source(index)
+        source = self.source(index)
         # a new process loads the recognizer, which can take longer than an image
         await self._pool.run("load_recognizer", seconds=LOADING_SECONDS, source=source)
-        return await self._pool.run(task, source=source, **arguments)
+        return await self._pool.run(task, seconds=seconds, source=source, **arguments)
 
-    def _source(self, index: Index) -> dict[str, Any]:
+    def source(self, index: Index) -> dict[str, Any]:
+        """Return the attributes of the ``RecognizerSource`` of an index."""
         return {
             "folder": str(index.folder),
             "root": self._root,
-            "model": self._model,
+            "model": self.model_of(index),
             "device": self._device,
             "fingerprint": index.model,
         }

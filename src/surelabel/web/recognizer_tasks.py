@@ -1,11 +1,15 @@
-"""Tasks of a worker process that loads the recognizer of an index: labels and heat maps."""
+"""Tasks of a worker process that loads the recognizer of an index."""
 
 import os
+import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image
 
@@ -18,7 +22,15 @@ from surelabel.errors import (
     NotFitted,
     SurelabelError,
 )
-from surelabel.recognizer import Recognizer, localize_labels, recognizer_of_index
+from surelabel.features.cache import content_hash_for_cache
+from surelabel.recognizer import (
+    Recognizer,
+    localize_labels,
+    recognizer_of_index,
+    rescore_index,
+)
+from surelabel.recognizer.uncertainty import BERNOULLI_VARIANCE
+from surelabel.recognizer.used_rows import Keys, image_keys
 from surelabel.report.heat_map_drawing import draw_heat_map
 from surelabel.retrieval import Index
 
@@ -101,8 +113,138 @@ def encode_heat_map(source: dict[str, Any], path: str, label: str, side: int) ->
     return None, file.getvalue()
 
 
+def compute_uncertainty(
+    source: dict[str, Any], path: str
+) -> tuple[tuple[dict[str, dict[str, float]], str | None], bytes]:
+    """Return the uncertainty of each label by kind, and the reason if the method estimates none.
+
+    Args:
+        source: Attributes of ``RecognizerSource``.
+        path: Path of the image.
+
+    Raises:
+        MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+        DataError: If the image cannot be read. The message contains only the reason.
+    """
+    recognizer = _recognizer(RecognizerSource(**source))
+    kinds = [kind for kind in recognizer.uncertainty_kinds if kind != BERNOULLI_VARIANCE]
+    if not kinds:
+        reason = (
+            f"The method {recognizer.run.method.name} estimates no uncertainty apart from the "
+            "probability."
+        )
+        return ({}, reason), b""
+    values = {}
+    for kind in kinds:
+        try:
+            predictions = recognizer.predict([path], uncertainty=kind, workers=0)
+        except NoReadableImage as error:
+            raise DataError(error.skipped[0].reason) from error
+        assert predictions.uncertainty is not None  # requested above
+        row = predictions.uncertainty[0].tolist()
+        values[kind] = dict(zip(predictions.names, row, strict=True))
+    return (values, None), b""
+
+
+def find_images_of_fit(source: dict[str, Any], paths: list[str]) -> tuple[list[bool], bytes]:
+    """Return whether the recognizer was fitted on each image file.
+
+    Args:
+        source: Attributes of ``RecognizerSource``.
+        paths: Paths of image files. Files that cannot be read are no images of the fit.
+
+    Raises:
+        MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+    """
+    used_rows = _recognizer(RecognizerSource(**source)).used_rows
+    if used_rows is None or not len(used_rows.fit):
+        return [False] * len(paths), b""
+    return [bool(np.isin(_keys_of_files([path]), used_rows.fit).any()) for path in paths], b""
+
+
+def apply_recalibration(
+    source: dict[str, Any],
+    scale: float,
+    shift: float,
+    logits: list[list[float]],
+    targets: list[list[float]],
+    paths: list[str],
+) -> tuple[str, bytes]:
+    """Save a recalibrated recognizer beside an index, and compute the log-odds of the index again.
+
+    An existing folder is never changed. If the log-odds cannot be computed, the new folder is
+    removed, and the index is unchanged.
+
+    Args:
+        source: Attributes of ``RecognizerSource``.
+        scale: Factor of the log-odds, above 0.
+        shift: Constant that is added to the scaled log-odds.
+        logits: Cross-fitted log-odds of n annotated images and c labels, ``(n, c)``.
+        targets: Targets of the images in [0, 1], ``(n, c)``; NaN is unknown.
+        paths: Paths of the files of the images, which are hashed.
+
+    Returns:
+        Folder of the new recognizer.
+
+    Raises:
+        MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+        SurelabelError: If the recognizer cannot be saved, or the log-odds cannot be computed.
+    """
+    recognizer_source = RecognizerSource(**source)
+    recognizer = _load_recognizer(recognizer_source)
+    values = np.array(targets, dtype=np.float64)
+    recognizer.apply_recalibration(
+        scale,
+        shift,
+        np.array(logits, dtype=np.float64),
+        np.nan_to_num(values),
+        ~np.isnan(values),
+        keys=_keys_of_files(paths),
+    )
+    folder = create_recognizer_folder(recognizer_source.folder)
+    try:
+        recognizer.save(folder)
+        rescore_index(
+            recognizer_source.folder,
+            recognizer,
+            model=str(folder),
+            expected_model=recognizer_source.fingerprint,
+        )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return str(folder), b""
+
+
+def create_recognizer_folder(index_folder: str) -> Path:
+    """Create a new empty folder beside an index: ``INDEX.recognizer``, ``INDEX.recognizer-2`` …
+
+    Raises:
+        DataError: If the folder cannot be created.
+    """
+    index = Path(index_folder).absolute()
+    number = 1
+    while True:
+        suffix = "" if number == 1 else f"-{number}"
+        folder = index.with_name(f"{index.name}.recognizer{suffix}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise DataError(
+                f"The folder {folder} for the new recognizer cannot be created: {error.strerror}. "
+                "Check the permissions of the folder that contains the index."
+            ) from error
+        else:
+            return folder
+
+
 TASKS = {
+    "apply_recalibration": apply_recalibration,
+    "compute_uncertainty": compute_uncertainty,
     "encode_heat_map": encode_heat_map,
+    "find_images_of_fit": find_images_of_fit,
     "load_recognizer": load_recognizer,
     "predict_labels": predict_labels,
 }
@@ -111,6 +253,17 @@ TASKS = {
 @lru_cache(maxsize=1)
 def _recognizer(source: RecognizerSource) -> Recognizer:
     """Return the recognizer of an index, and limit the memory of this process.
+
+    Raises:
+        MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+    """
+    recognizer = _load_recognizer(source)
+    limit_decoding_memory()
+    return recognizer
+
+
+def _load_recognizer(source: RecognizerSource) -> Recognizer:
+    """Return the recognizer of an index.
 
     Raises:
         MissingPart: If the recognizer cannot be loaded, or is not that of the index.
@@ -126,5 +279,13 @@ def _recognizer(source: RecognizerSource) -> Recognizer:
             raise NotFitted("The recognizer is not calibrated.")
     except SurelabelError as error:
         raise MissingPart(str(error)) from error
-    limit_decoding_memory()
     return recognizer
+
+
+def _keys_of_files(paths: list[str]) -> Keys:
+    """Return the hashes of the contents of files; files that cannot be read are left out."""
+    hashes = []
+    for path in paths:
+        with suppress(DataError):
+            hashes.append(content_hash_for_cache(path))
+    return image_keys(hashes)

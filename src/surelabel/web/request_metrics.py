@@ -98,7 +98,10 @@ class RequestMetricsMiddleware:
 def _route_path(scope: Scope) -> str:
     """Return the path of a route with the prefix, which some versions of FastAPI omit."""
     path = getattr(scope.get("route"), "path", None)
-    return NO_ROUTE if path is None else ROUTE_PREFIX + str(path).removeprefix(ROUTE_PREFIX)
+    if path is None:
+        return NO_ROUTE
+    prefix = ROUTE_PREFIX if scope["path"].startswith(f"{ROUTE_PREFIX}/") else ""
+    return prefix + str(path).removeprefix(ROUTE_PREFIX)
 
 
 def _gauge_lines(gauges: Mapping[str, float]) -> Iterator[str]:

@@ -2,11 +2,23 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SECURITY_HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; img-src 'self'; script-src 'self'; style-src 'self'; "
+POLICY_HEADER = "content-security-policy"
+
+
+def security_policy(*, images: str = "'self'") -> str:
+    """Return a Content-Security-Policy without inline scripts and styles.
+
+    Args:
+        images: Sources of images.
+    """
+    return (
+        f"default-src 'none'; img-src {images}; script-src 'self'; style-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
+    )
+
+
+SECURITY_HEADERS = {
+    POLICY_HEADER: security_policy(),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
@@ -20,6 +32,8 @@ _ENCODED = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.
 class SecurityHeadersMiddleware:
     """Add the security headers, and ``cache-control: no-store`` if no caching is defined.
 
+    A response with its own Content-Security-Policy keeps it.
+
     Args:
         application: Inner application.
     """
@@ -32,9 +46,9 @@ class SecurityHeadersMiddleware:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = [*message["headers"], *_ENCODED]
-                if not any(name == b"cache-control" for name, _ in message["headers"]):
-                    headers.append(DEFAULT_CACHING)
+                names = {name for name, _ in message["headers"]}
+                added = [pair for pair in (*_ENCODED, DEFAULT_CACHING) if pair[0] not in names]
+                headers = [*message["headers"], *added]
                 message = {**message, "headers": headers}
             await send(message)
 

@@ -1,11 +1,14 @@
 """Listen on a port, and serve an index until the user stops the server."""
 
 import errno
+import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import uvicorn
 
+from surelabel.data.correction_log import CorrectionLog
 from surelabel.errors import DataError, InputError
 from surelabel.retrieval import Index
 from surelabel.retrieval.query_encoding import QueryEncoder
@@ -14,8 +17,10 @@ from surelabel.web.application import create_application
 from surelabel.web.connection_timeouts import timed_connection_class
 from surelabel.web.index_session import IndexSession
 from surelabel.web.recognizer_service import RecognizerService
+from surelabel.web.report_file import ReportFile
 from surelabel.web.request_limits import RequestLimits
 
+CORRECTIONS_SUFFIX = ".corrections.csv"  # of the default file, after the name of the index
 BACKLOG = 1024  # connections that wait until the server accepts them
 SHUTDOWN_SECONDS = 5  # for requests in work when the user stops the server
 
@@ -32,6 +37,8 @@ class IndexServer:
         host: Name or address at which the server listens.
         port: Port, or 0 for any free port.
         token: Token of the requests, or None if requests need no token.
+        corrections: CSV file of corrections. If None, ``INDEX.corrections.csv`` beside the index.
+        report: HTML file or folder of a report that the page links, or None.
         limits: Limits of the requests.
 
     Raises:
@@ -52,13 +59,17 @@ class IndexServer:
         host: str = "127.0.0.1",
         port: int = 8000,
         token: str | None = None,
+        corrections: str | None = None,
+        report: str | None = None,
         limits: RequestLimits | None = None,
     ) -> None:
         limits = limits or RequestLimits()
         rules = AccessRules(host, token)
+        report_file = None if report is None else ReportFile(report)
         self.session = IndexSession(folder, root=root, load_encoder=load_encoder)
+        self.log = open_correction_log(corrections, folder)
         self._socket = open_listening_socket(host, port)
-        recognizer = RecognizerService(
+        self._recognizer = recognizer = RecognizerService(
             model, device=device, root=root, seconds=limits.image_seconds
         )
         if model is not None:
@@ -68,7 +79,9 @@ class IndexServer:
                 recognizer.close()
                 self._socket.close()
                 raise
-        self.application = create_application(self.session, recognizer, rules, limits)
+        self.application = create_application(
+            self.session, self.log, recognizer, rules, limits, report_file
+        )
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self.application,
@@ -92,6 +105,10 @@ class IndexServer:
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._socket.getsockname()[1]}"
 
+    def model_of(self, index: Index) -> str | None:
+        """Return the given recognizer if it is that of an index, or None for the recorded one."""
+        return self._recognizer.model_of(index)
+
     def run(self) -> None:
         """Answer requests until the process receives SIGINT or SIGTERM, or `stop` is called."""
         with self._socket:
@@ -100,6 +117,36 @@ class IndexServer:
     def stop(self) -> None:
         """End `run`, which another thread executes."""
         self._server.should_exit = True
+
+
+def open_correction_log(path: str | None, index_folder: str) -> CorrectionLog:
+    """Return the file of the corrections of an index, which need not exist.
+
+    Args:
+        path: CSV file, or None for ``INDEX.corrections.csv`` beside the index.
+        index_folder: Folder of the index.
+
+    Raises:
+        InputError: If the file is not a CSV file, or is inside the folder of the index.
+        DataError: If the folder of the file is missing, or the file is damaged.
+    """
+    index_path = Path(os.path.abspath(index_folder))
+    file = index_path.with_name(f"{index_path.name}{CORRECTIONS_SUFFIX}")
+    if path is not None:
+        file = Path(os.path.abspath(path))
+    if file.suffix.lower() != ".csv" or file.is_relative_to(index_path):
+        raise InputError(
+            f"--corrections must be a .csv file outside of the folder of the index; got {path}. "
+            "Give another path."
+        )
+    if not file.parent.is_dir():
+        raise DataError(
+            f"The folder of --corrections must exist; got {file.parent}. Create the folder, or "
+            "give another path."
+        )
+    log = CorrectionLog(file)
+    log.history()
+    return log
 
 
 def open_listening_socket(host: str, port: int) -> socket.socket:

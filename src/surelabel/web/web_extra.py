@@ -4,7 +4,12 @@ from importlib.util import find_spec
 
 from surelabel.errors import MissingPart
 
-WEB_PACKAGES = {"fastapi": "fastapi", "uvicorn": "uvicorn", "python_multipart": "python-multipart"}
+WEB_PACKAGES = {
+    "fastapi": "fastapi",
+    "jinja2": "jinja2",
+    "python_multipart": "python-multipart",
+    "uvicorn": "uvicorn",
+}
 
 
 def check_web_extra_is_installed() -> None:
