@@ -1,7 +1,5 @@
 """Define the routes of the page for browsers: its HTML, scripts, styles, login and report."""
 
-from collections.abc import Mapping
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -9,20 +7,18 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 
 from surelabel.errors import DataError
 from surelabel.web.access_control import AccessRules
 from surelabel.web.index_session import IndexSession, OpenedRevision
+from surelabel.web.page_rendering import render_page
 from surelabel.web.report_file import REPORT_SECURITY_POLICY, ReportFile
-from surelabel.web.security_headers import POLICY_HEADER, security_policy
+from surelabel.web.security_headers import POLICY_HEADER
 from surelabel.web.static_files import read_static_files
 
-TEMPLATE_FOLDER = Path(__file__).with_name("templates")
 N_FIRST_LABELS = 60  # labels that the page contains before its scripts run
 COUNT_SECONDS = 0.2  # time for which the page waits for the expected numbers
-PAGE_POLICY = security_policy(images="'self' blob:")  # previews of uploads, and heat maps
 TABS = {
     "search": "Search",
     "check": "Check",
@@ -118,37 +114,3 @@ def first_labels(revision: OpenedRevision) -> list[tuple[str, float | None]]:
         return [(name, None) for name in names[:N_FIRST_LABELS]]
     order = np.argsort(-counts, kind="stable")[:N_FIRST_LABELS].tolist()
     return [(names[column], float(counts[column])) for column in order]
-
-
-def render_page(template: str, content: Mapping[str, Any]) -> HTMLResponse:
-    """Return a page in which all values are escaped.
-
-    Args:
-        template: File name of the template.
-        content: Values of the template by name.
-    """
-    text = _environment().get_template(template).render(content)
-    return HTMLResponse(text, headers={POLICY_HEADER: PAGE_POLICY})
-
-
-def format_expected_number(number: float) -> str:
-    """Return an expected number of images as text.
-
-    Example:
-        >>> format_expected_number(1234.56), format_expected_number(3.21)
-        ('1,235', '3.2')
-    """
-    return f"{number:,.1f}" if number < 10 else f"{number:,.0f}"
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATE_FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["expected_number"] = format_expected_number
-    return environment
