@@ -5,6 +5,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from surelabel.package_imports import import_without_garbage_collection
+
 if TYPE_CHECKING:
     from surelabel.cluster import Tagger
     from surelabel.config import Run, load_run
@@ -151,7 +153,7 @@ def __getattr__(name: str) -> object:
         current = import_module("surelabel.migration").PACKAGE.get(name)
         hint = f"; it is now {current!r}" if current else ""
         raise AttributeError(f"module 'surelabel' has no attribute {name!r}{hint}")
-    return getattr(import_module(f"surelabel.{_MODULE_OF[name]}"), name)
+    return getattr(import_without_garbage_collection(f"surelabel.{_MODULE_OF[name]}"), name)
 
 
 def __dir__() -> list[str]:

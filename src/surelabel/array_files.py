@@ -79,7 +79,9 @@ class _ArrayHeader(NamedTuple):
 
 
 def map_array(path: str | Path, *, remedy: str = COPY_AGAIN) -> npt.NDArray[Any]:
-    """Return the array of a ``.npy`` file, mapped into memory for reading.
+    """Return the array of a ``.npy`` file, mapped into memory for reading only.
+
+    An empty array is not mapped.
 
     Args:
         path: Path of the file.

@@ -23,5 +23,5 @@ def single_blas_thread() -> Generator[None]:
 
 @cache
 def _threadpool_controller() -> ThreadpoolController:
-    """Find the loaded BLAS libraries once, which takes milliseconds."""
+    """Return a controller of the loaded BLAS libraries; finding them takes milliseconds."""
     return ThreadpoolController()

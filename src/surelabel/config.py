@@ -112,7 +112,7 @@ class Run:
             a batch is complete.
         learning_rate: Peak learning rate, > 0. After the warm-up, the learning rate decreases to
             0 along a cosine.
-        weight_decay: Weight decay, >= 0, applied to weight matrices only.
+        weight_decay: Weight decay, >= 0, applied to parameters with two or more axes only.
         warm_up: Fraction of the optimizer steps in which the learning rate increases linearly to
             its peak, in [0, 1).
         ema_decay: Decay of the exponential moving average of the weights, in [0, 1). If the decay
@@ -205,7 +205,14 @@ class Run:
             _check_run_number(key, getattr(self, key))
 
     def entry(self, part: str) -> Callable[..., Any]:
-        """Return the table entry of a component, such as ``loss``, with the settings of the run."""
+        """Return the table entry of a component, such as ``loss``, with the settings of the run.
+
+        The component must not be None.
+
+        Raises:
+            UnknownName: If the name of the component is not in its table.
+            ConfigError: If a setting of the component does not exist or has an invalid type.
+        """
         choice = getattr(self, part)
         return configure_table_entry(TABLES[part], choice.name, **choice.settings)
 
@@ -284,9 +291,10 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
             ``loss.name=binary`` or ``epochs=5``, which replace settings of the file.
 
     Raises:
-        UnknownName: If a component has an unknown name. This error is raised before data and
-            weights are read.
-        ConfigError: If a setting does not exist or has an invalid value.
+        UnknownName: If a component other than the encoder has an unknown name. This error is raised
+            before data and weights are read.
+        ConfigError: If a setting does not exist or has an invalid value, or if an override does not
+            have the form ``key=value``.
         DataError: If the file cannot be read or is not valid TOML.
     """
     tree = _read_run_config(path, overrides)

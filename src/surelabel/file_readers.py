@@ -113,9 +113,11 @@ def read_text(path: str | Path, *, kind: str = "text in UTF-8", remedy: str | No
 def open_lines(path: str | Path) -> Iterator[Iterator[str]]:
     r"""Open a UTF-8 file for reading lines, with their ``\n`` and without a byte order mark.
 
+    A ``\r`` before the ``\n`` is part of the line.
+
     Raises:
-        DataError: If the file cannot be read, or if a line is not UTF-8 text or has more than
-            64 MiB. The message contains the number of the line.
+        DataError: If the file cannot be read, or when a line is read that is not UTF-8 text or has
+            more than 64 MiB. The message contains the number of the line.
     """
     with open_regular_file(path) as stream:
         yield _decode_lines(path, stream)
@@ -162,9 +164,9 @@ def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text. NaN and Infinity are accepted, as Python writes them.
 
     Raises:
-        ValueError: If the text is not valid JSON or not UTF-8, if an object contains a key twice,
-            if a number has more than 4300 digits, or if lists and objects are nested too deeply
-            for Python. The message has one line, without a full stop.
+        ValueError: If the text is not valid JSON or not UTF-8, or if an object contains a key
+            twice. If a number has more than 4300 digits, or if lists and objects are nested too
+            deeply for Python. The message has one line, without a full stop.
     """
     try:
         return json.loads(text, object_pairs_hook=_json_object)
@@ -228,8 +230,8 @@ def unreadable_file_error(
         path: Path of the file.
         kind: Expected kind of file. Use None for a file that this package writes; the message then
             states that it is damaged.
-        reason: Description of the invalid content, without a full stop. Only the first line is
-            used.
+        reason: Description of the invalid content, without a full stop. Only the first 200
+            characters of the first line are used.
         remedy: Last sentence of the error message.
     """
     line = reason.strip().splitlines()[0].rstrip(".")[:_REASON_LIMIT]

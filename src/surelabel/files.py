@@ -79,8 +79,8 @@ def check_folder_is_replaceable(folder: str | Path) -> None:
 def atomic_file(path: str | Path, *, mode: int | None = None) -> Iterator[Path]:
     """Yield a temporary path that replaces ``path`` if the ``with`` block raises no error.
 
-    Processes and threads that write the same path wait for each other. The temporary files of a
-    killed process are deleted by the next write of the same path.
+    Missing parent folders are created. Processes and threads that write the same path wait for each
+    other. The temporary files of a killed process are deleted by the next write of the same path.
 
     Args:
         path: Path of the file.
@@ -186,7 +186,11 @@ def read_replaceable_folder(path: str | Path, read: Callable[[], _Content]) -> _
 
 @contextmanager
 def _lock_target(path: str | Path) -> Iterator[Path]:
-    """Lock the absolute path of ``path``, and delete the temporary files of killed processes."""
+    """Lock ``path``, and yield its absolute path.
+
+    A folder that a killed process was replacing is restored, and the temporary files of killed
+    processes are deleted. Missing parent folders are created.
+    """
     target = Path(os.path.abspath(path))  # the lock file needs a name, which "." and ".." lack
     with _write_errors_as_data_errors(path):
         target.parent.mkdir(parents=True, exist_ok=True)

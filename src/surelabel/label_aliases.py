@@ -48,7 +48,7 @@ def split_label_aliases(label: str) -> tuple[str, ...]:
 
 
 def join_label_aliases(spellings: Sequence[str]) -> str:
-    r"""Return the spellings of a label as one string, which `split_label_aliases` separates again.
+    r"""Return the spellings of a label as one string, which ``split_label_aliases`` can split.
 
     Example:
         >>> print(join_label_aliases(["sofa", "couch"]), join_label_aliases(["either|or"]))

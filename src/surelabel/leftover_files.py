@@ -64,9 +64,10 @@ def previous_folders(target: Path) -> list[Path]:
 def delete_leftovers_beside(target: Path, lock: PathLock) -> None:
     """Delete the temporary paths of ``target`` that killed processes left.
 
-    If ``target`` is locked, no other process writes ``target``. Without a lock, only paths that are
-    older than a day are deleted. If the lock was not abandoned, only ``MAX_NAMES`` names of the
-    folder are read, because a folder can contain many files.
+    If ``target`` is locked, no other process writes ``target``, except a process of version 0.1.0.
+    The paths of such a process, and all paths without a lock, are deleted only if they are older
+    than a day. If the lock was not abandoned, only ``MAX_NAMES`` names of the folder are read,
+    because a folder can contain many files.
 
     Args:
         target: Absolute path of a file or folder to write.

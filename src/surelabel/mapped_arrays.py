@@ -34,7 +34,7 @@ def mapped_zeros(
             temporary files is used.
 
     Raises:
-        DataError: If the disk is full.
+        DataError: If the temporary file cannot be written, for example because the disk is full.
 
     Example:
         >>> mapped_zeros((2, 2), np.float32).tolist()
@@ -55,18 +55,18 @@ def mapped_zeros(
 def to_mapped_array(
     array: npt.NDArray[Any], *, dtype: npt.DTypeLike | None = None, folder: str | Path | None = None
 ) -> npt.NDArray[Any]:
-    """Return a copy of an array in a temporary file.
+    """Return an array with the type ``dtype``, in a temporary file if it has 4 MiB or more.
 
-    An array below 4 MiB is not written to a file. An array that is already mapped and has the type
-    ``dtype`` is returned unchanged.
+    A smaller array stays in memory. If an array is small or already mapped, and has the type
+    ``dtype``, it is returned without a copy.
 
     Args:
-        array: Array to copy.
-        dtype: Type of the elements of the copy. If None, the type of the array is used.
+        array: Array of any shape.
+        dtype: Type of the elements. If None, the type of the array is used.
         folder: Folder on the disk for the file, as for :func:`mapped_zeros`.
 
     Raises:
-        DataError: If the disk is full.
+        DataError: If the temporary file cannot be written, for example because the disk is full.
     """
     dtype = array.dtype if dtype is None else np.dtype(dtype)
     if array.size * dtype.itemsize < MIN_MAPPED_BYTES:

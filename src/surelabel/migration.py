@@ -216,7 +216,10 @@ def migrated_setting_name(entry: str, setting: str) -> str | None:
 
 
 def _migration_prefix_renamer(prefixes: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that replaces the first matching prefix, where # matches any number."""
+    """Return a function that replaces the first matching prefix, where # matches any number.
+
+    A prefix without a dot at its end must match the whole key.
+    """
     rules = [
         (re.compile(re.escape(old).replace(r"\#", "#").replace("#", r"(\d+)")), new)
         for old, new in prefixes.items()

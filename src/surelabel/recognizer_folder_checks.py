@@ -15,7 +15,8 @@ def check_saved_recognizer_folder(folder: str | Path, *, checkpoint: Path | None
 
     Args:
         folder: Folder for the recognizer.
-        checkpoint: Checkpoint file of the fit of the recognizer. The folder may contain this file.
+        checkpoint: Checkpoint file of the fit of the recognizer. The folder may contain this file
+            and files whose paths begin with its path, such as the checkpoints of folds.
 
     Raises:
         DataError: If the folder contains other files, or is a file.

@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from surelabel.encoders import load_encoder
 from surelabel.errors import InputError
@@ -88,3 +89,17 @@ def test_labels_without_a_positive_image_are_named_in_one_warning(tmp_path):
     with pytest.warns(UserWarning, match=r"2 of 4 labels \(sofa, cow\) have no positive") as all_:
         encode_fitting_data(source, labelled, method, vectors, FeatureCache(tmp_path))
     assert len(all_) == 1
+
+
+@pytest.mark.parametrize("known_target", [np.nan, 1])
+def test_readable_images_without_a_known_target_are_refused(tmp_path, encoder, known_target):
+    paths = [str(tmp_path / "unannotated.png"), str(tmp_path / "unreadable.png")]
+    Image.new("RGB", (32, 32)).save(paths[0])
+    labelled = LabelledImages(paths, NAMES, np.array([[np.nan, np.nan], [known_target, np.nan]]))
+    method, cache = Linear(encoder, NAMES), FeatureCache(tmp_path / "cache")
+    n_targets = 4 if np.isnan(known_target) else 2  # of all images, or of the readable image
+    with warnings.catch_warnings(record=True) as all_:
+        warnings.simplefilter("always")
+        with pytest.raises(InputError, match=f"one known target; all {n_targets} targets are"):
+            encode_fitting_data(labelled, labelled, method, encoder, cache)
+    assert ["unreadable" in str(warning.message) for warning in all_] == [True] * (n_targets == 2)

@@ -76,8 +76,9 @@ def auto_label(
     IMAGES are all images to label: folders, image files or .txt files with one path per line. Give
     all images in one command. IMAGES can also be an .npz file of vectors, or scores:FILE for a
     recognizer of scores. DATASET contains annotated images that were sampled at random from the
-    same collection. These images can be among IMAGES. For each label and each predicted target, at
-    most 5 % of the accepted targets are expected to be wrong. A person decides the other targets.
+    same collection. These images can be among IMAGES. For each label and each predicted target, the
+    expected share of wrong targets among the accepted ones is at most --max-wrong. A person decides
+    the other targets.
 
     For scores:FILE, DATASET contains the labels of some images of FILE, or of --calibration-scores.
     """

@@ -101,6 +101,7 @@ def write_cluster_tags(
 
     Raises:
         UsageError: If the source is not a list of images.
+        ConfigError: If the cluster does not respond, or has other versions of packages.
         DataError: If the run fails, or if no image can be read.
     """
     from surelabel.cluster import tag_on_cluster

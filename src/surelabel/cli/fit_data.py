@@ -128,7 +128,8 @@ def use_vector_encoder_in_fit_command(
 ) -> "Run":
     """Return the run with the encoder of precomputed vectors, or the unchanged run for other data.
 
-    For vectors of images and captions, the setting ``text_width`` of the method is set, too.
+    For vectors of images and captions, the setting ``text_width`` of the method is added, unless
+    the run contains it.
 
     Args:
         run: Settings of the fit.

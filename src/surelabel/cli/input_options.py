@@ -162,6 +162,7 @@ def load_dataset_from_input_options(
 
     Raises:
         DataError: If the dataset does not exist or cannot be read.
+        UnknownName: If the collection has no such split.
         UsageError: If ``table_options`` are given for vectors or for a split of a collection.
     """
     from surelabel.data import COLLECTIONS, collection, read_labels
@@ -284,7 +285,11 @@ def find_images_from_input_options(source: str) -> list[str]:
 
 
 def is_dataset_input_option(source: str) -> bool:
-    """Return True if a source has the suffix of a dataset, or is a split of a collection."""
+    """Return whether a source is a dataset, by its name; no file is opened.
+
+    The name of a dataset has the suffix of an annotation file or a feature archive, begins with
+    ``xmp:``, or is a split of an archive or of a collection.
+    """
     from surelabel.data import COLLECTIONS
 
     name, colon, _ = source.rpartition(":")
@@ -314,10 +319,10 @@ def load_training_data_from_input_options(
             ``read_labels``.
 
     Raises:
-        DataError: If the method requires labels and the sources are unlabelled images, or if a
-            source cannot be read.
-        InputError: If the source is captions, and there are no labels, several files, or no caption
-            that mentions a label; if the method requires images, and the captions have none.
+        DataError: If the method requires labels and the sources are unlabelled images, if the
+            method requires images and the captions have none, or if a source cannot be read.
+        InputError: If there are several sources for a method that requires one, if captions are
+            given without labels, or if no caption mentions a label.
         UsageError: If ``table_options`` are given for other data than a table.
     """
     from surelabel.data import detect_caption_format, find_images, has_captioned_images

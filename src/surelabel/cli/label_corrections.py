@@ -1,4 +1,4 @@
-"""Define the option ``--corrections`` for corrected targets of ``surelabel audit``."""
+"""Define the option ``--corrections`` for corrected targets of a dataset."""
 
 from typing import TYPE_CHECKING, overload
 
@@ -18,8 +18,9 @@ def corrections_option(function: Command) -> Command:
         "--corrections",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE.csv",
-        help="Correct targets of DATASET with corrections.csv of `surelabel audit`. First fill "
-        "the column corrected of this file with 1, 0 or unknown.",
+        help="Correct targets of DATASET with a file of `surelabel serve`, or with corrections.csv "
+        "of `surelabel audit`. First fill the column corrected of corrections.csv with 1, 0 or "
+        "unknown.",
     )(function)
 
 

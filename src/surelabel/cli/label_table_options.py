@@ -102,7 +102,8 @@ def check_no_label_table_options(table_options: Mapping[str, Any], source: str) 
 def print_label_table_reading(terminal: Terminal, source: str, data: "TrainingData") -> None:
     """Print in two status lines how a label file was read, and the counts of its targets.
 
-    Nothing is printed for a split of a collection, for feature vectors and for data without labels.
+    Nothing is printed for a split of a collection, for vectors and scores, and for data without
+    labels.
 
     Args:
         terminal: Object that prints results, status lines and progress.

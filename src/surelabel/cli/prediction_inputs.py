@@ -56,7 +56,7 @@ def read_annotated_images(
     from dataclasses import replace
 
     from surelabel.data import COLLECTIONS, read_label_entries
-    from surelabel.recognizer.random_rows import random_sample_rows
+    from surelabel.recognizer.random_rows import take_random_rows
     from surelabel.records import LabelledImages
 
     name = annotations.rpartition(":")[0]
@@ -70,7 +70,9 @@ def read_annotated_images(
     root = root_of_annotations(annotations, images_root)
     paths = [join_image_path(root, path) for path in entries.paths]
     labelled = replace(entries, paths=paths)
-    return labelled.take(random_sample_rows(labelled, purpose))
+    taken = take_random_rows(labelled, purpose)
+    assert isinstance(taken, LabelledImages)  # images stay images
+    return taken
 
 
 def paths_as_in_annotations(

@@ -318,7 +318,11 @@ def with_image_paths(scores: "LabelledScores", source: str, root: str | None) ->
 
 
 def _score_kind(source: str, model: str, kind: str | None) -> str:
-    """Return the meaning of the scores, as stated by the option or the saved recognizer."""
+    """Return the kind of the scores, as stated by the option or the saved recognizer.
+
+    Raises:
+        InputError: If the kind is missing, or differs from the kind of the saved recognizer.
+    """
     if is_score_input(model):
         if kind is None:
             raise InputError(

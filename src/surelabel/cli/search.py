@@ -519,7 +519,7 @@ def format_search_hits(hits: Sequence["Hit"], query: "Query") -> str:
 
 
 def _format_search_probability(probability: float) -> str:
-    """Return a probability with three decimals, or with two digits if it is smaller."""
+    """Return a probability with three decimals; below 0.0005, such as ``1.2e-05``."""
     is_small = 0 < probability < 0.0005
     return f"{probability:.1e}" if is_small else f"{probability:.3f}"
 

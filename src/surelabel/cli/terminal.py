@@ -94,7 +94,7 @@ class Terminal:
         click.echo(escape_terminal_text(f"Warning: {text}"), err=True)
 
     def print_import_status(self) -> None:
-        """Print a status line before torch is imported, which takes seconds."""
+        """Print a status line and import torch, which takes seconds."""
         print_import_status(self.print_status)
 
     @contextmanager
@@ -105,9 +105,9 @@ class Terminal:
             task: Name of the task, such as ``Encoding``.
             unit: Unit of the items in the plural, unless a part of the task has another unit.
 
-        Returns:
+        Yields:
             Function that is called with the number of finished items and the total number of items.
-            If ``--quiet`` is given, None is returned.
+            If ``--quiet`` is given, None.
         """
         if self.quiet:
             yield None

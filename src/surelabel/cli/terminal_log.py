@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from surelabel.package_imports import import_without_garbage_collection
+
 IMPORT_STATUS = "Importing torch and open_clip"  # takes seconds
 
 
@@ -40,10 +42,11 @@ def print_log_as_terminal_status(
 
 
 def print_import_status(print_status: Callable[[str], None]) -> None:
-    """Print that torch is imported, unless it is imported already.
+    """Print a status line and import torch and open_clip, unless torch is imported already.
 
     Args:
         print_status: Function that prints a status line.
     """
     if "torch" not in sys.modules:
         print_status(IMPORT_STATUS)
+        import_without_garbage_collection("surelabel.encoders")

@@ -50,7 +50,7 @@ class ProgressSpeed:
 
 @contextmanager
 def terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[ShowProgress]:
-    """Show a progress bar, and return the function that updates the bar.
+    """Show a progress bar, and yield the function that updates the bar.
 
     Args:
         task: Name of the task, such as ``Encoding``.

@@ -17,7 +17,7 @@ from surelabel.records import Predictions
 if TYPE_CHECKING:
     from surelabel.recognizer import Recognizer
 
-IMAGES_PER_SHARD = 4096  # of the index; the arrays of one shard are in memory
+IMAGES_PER_SHARD = 4096  # images per yielded block, which becomes one shard of the index
 
 
 def predict_for_index_on_cluster(
@@ -33,7 +33,8 @@ def predict_for_index_on_cluster(
     """Return a function that predicts some of the images of an index on a cluster.
 
     The function first predicts all images that it receives, and then yields the predictions in
-    blocks with image vectors and content hashes, so that only one block is in memory.
+    blocks with image vectors and content hashes, so that only one block is in memory. It raises the
+    errors of :func:`tag_on_cluster`, and NoReadableImage if no image can be predicted.
 
     Args:
         recognizer: Calibrated recognizer.

@@ -116,14 +116,16 @@ def tag_on_cluster(
         rows: Rows in ``images`` of the images to predict, ``(m,)``. If None, all images are
             predicted.
         workers: Number of actors, >= 1. If None, there is one actor per GPU or CPU.
-        batch_size: Maximum number of images of a part, >= 1. If None, the number is between 64 and
-            1,024, and smaller for expensive encoders and methods.
+        batch_size: Maximum number of images of a part, >= 1. If None, the number is that of
+            :func:`images_per_part`.
         has_vectors: Whether the parts contain image vectors and content hashes.
         progress: Function called with the number of finished images and the number of all images.
 
     Raises:
         MissingPart: If Ray is not installed.
-        ConfigError: If the cluster does not respond, or has other versions of packages.
+        NotFitted: If the recognizer has to be fitted first.
+        ConfigError: If the cluster does not respond, has other versions of packages, or has no GPU
+            for an encoder on a GPU.
         DataError: If the folder belongs to another run, cannot be written or is not accessible to
             all nodes, if the cluster fails, or if the same image is in two parts.
         InputError: If ``workers`` or ``batch_size`` is below 1.
@@ -172,11 +174,14 @@ def tag_on_cluster(
 def images_per_part(recognizer: "Recognizer", n_images: int, workers: int) -> int:
     """Return the number of images of a part, which are encoded again if an actor is killed.
 
+    The number is between 64 and 1,024, and smaller for encoders with small batches. For methods
+    that use patches or views, it is at most a quarter of a prediction block.
+
     Args:
         recognizer: Recognizer of the images.
         n_images: Number of images that are predicted.
-        workers: Number of actors. If there are many images, each actor predicts at least four
-            parts.
+        workers: Number of actors, >= 1. If there are many images, the number of parts is at least
+            four per actor.
     """
     from surelabel.features.encoding_batch_size import encoding_batch_size
     from surelabel.recognizer import images_per_prediction_block
@@ -204,7 +209,8 @@ class _ClusterRun:
         """Predict images, and yield a report of each batch when it is written.
 
         Raises:
-            DataError: If an actor cannot write a part, or if the cluster fails.
+            DataError: If an actor cannot load the recognizer or write a part, if another process
+                resumed the run, or if the cluster fails.
         """
         import ray
 
@@ -302,7 +308,7 @@ def _write_failures(
     images: Sequence[str],
     failures: dict[int, SkippedImage],
 ) -> Sequence[SkippedImage]:
-    """Write the images that are in no part, with the reasons."""
+    """Write the failed images, which are in no part, with the reasons, and return them."""
     failed_rows = _missing_rows(folder, rows)
     failed = [
         failures.get(row, SkippedImage(images[row], "the batch of the image was lost"))

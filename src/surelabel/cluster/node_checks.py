@@ -18,8 +18,8 @@ def check_nodes(folder: Path) -> None:
     """Check that each node has the package versions of this machine and access to a folder.
 
     Args:
-        folder: Folder, in which a temporary file is written. A missing folder is created; after an
-            error, it is deleted again.
+        folder: Folder, in which a temporary file is written. A missing folder and its missing
+            parents are created; after an error, they are deleted again.
 
     Raises:
         ConfigError: If a node has other versions of surelabel, Ray or Python, or does not respond.
@@ -41,13 +41,13 @@ def check_node_reports(
     """Check the reports of nodes.
 
     Args:
-        reports: For each node, ``host``, the flag ``sees_folder``, and the version of each package,
-            which is None if the package is not installed.
+        reports: For each node, ``host``, the boolean ``sees_folder``, and the version of each
+            package, which is None if the package is not installed.
         versions: Versions of the packages on this machine.
         folder: Folder to which each node must have access.
 
     Raises:
-        ConfigError: If a version differs.
+        ConfigError: If a version differs, or a package is not installed.
         DataError: If a node has no access to the folder.
     """
     for report in reports:
@@ -67,7 +67,11 @@ def check_node_reports(
 
 @contextmanager
 def _temporary_file_in(folder: Path) -> Iterator[Path]:
-    """Yield a new file, and delete it; after an error, delete the folder if it was missing."""
+    """Yield a new file, and delete it; after an error, delete the folders that were missing.
+
+    Raises:
+        DataError: If the folder cannot be created or written.
+    """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     probe = folder / f".probe-{secrets.token_hex(8)}"
     try:

@@ -38,7 +38,7 @@ class BatchReport:
     """Result of a batch that an actor returns to the main process.
 
     Attributes:
-        n_images: Number of images of the batch.
+        n_images: Number of images of the batch; 0 after an error.
         decode_seconds: Time spent decoding, in seconds.
         model_seconds: Time spent in the encoder, in seconds.
         rows: Rows of the images that could not be predicted.
@@ -94,7 +94,9 @@ class PartWriter:
         self._folder, self._run, self._one_by_one = Path(folder), run, one_by_one
 
     def __call__(self, batch: PathBatch) -> dict[str, npt.NDArray[Any]]:
-        """Predict a batch, write its part, and return a report, which contains an error, if any.
+        """Predict a batch, write its part, and return a report.
+
+        If Surelabel raises an error, the report contains its message.
 
         Args:
             batch: Columns ``row``, int64, ``(n,)``, and ``path``, n paths of images.
@@ -105,10 +107,12 @@ class PartWriter:
             return BatchReport(0, 0.0, 0.0, (), (), os.getpid(), str(error)).as_column()
 
     def _write_part(self, batch: PathBatch) -> BatchReport:
-        """Predict a batch, and write its part.
+        """Predict a batch, and write its part, unless the part exists or no image was predicted.
 
         Raises:
-            DataError: If the part cannot be written.
+            DataError: If the part cannot be written, if another process resumed the run, or if the
+                tagging process cannot be started.
+            InputError: If the tagging process cannot load the recognizer.
         """
         rows = np.asarray(batch["row"], dtype=np.int64)
         name = name_of_batch(rows)

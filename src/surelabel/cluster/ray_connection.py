@@ -25,7 +25,9 @@ SOCKET_SUFFIX = len("/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_
 
 
 def check_ray_is_installed() -> None:
-    """Check that the package ray can be imported.
+    """Check that the package ray can be imported, and switch its usage statistics off.
+
+    If the environment variable ``RAY_USAGE_STATS_ENABLED`` is set, it is not changed.
 
     Raises:
         MissingPart: If the package is not installed.
@@ -46,8 +48,9 @@ def check_ray_is_installed() -> None:
 def connect_to_ray(address: str, *, recognizer_bytes: int) -> Iterator[None]:
     """Connect to a Ray cluster until the end of the ``with`` block.
 
-    If this process is already connected to a cluster, this connection is used and remains open.
-    Files of a local cluster are in a temporary folder, which is deleted at the end.
+    If this process is already connected to a cluster, this connection is used and remains open, and
+    ``address`` is ignored. Files of a local cluster are in a temporary folder, which is deleted at
+    the end.
 
     Args:
         address: ``local`` for a new cluster on this machine, ``auto`` for the cluster of the
@@ -56,7 +59,8 @@ def connect_to_ray(address: str, *, recognizer_bytes: int) -> Iterator[None]:
 
     Raises:
         MissingPart: If Ray is not installed.
-        ConfigError: If the cluster does not respond, or has another version of Ray or Python.
+        ConfigError: If ``address`` is invalid, if the cluster does not respond, or has another
+            version of Ray or Python, or if the path of the temporary folder is too long for Ray.
     """
     check_ray_is_installed()
     import ray
@@ -86,7 +90,14 @@ def connect_to_ray(address: str, *, recognizer_bytes: int) -> Iterator[None]:
 
 
 def first_line_of_ray_error(error: BaseException) -> str:
-    """Return the message of an error of Ray as one line, without colours and the final period."""
+    """Return the first three lines of an error of Ray as one line of at most 300 characters.
+
+    Colours and the final period are removed. If the message is empty, the result is the name of the
+    type of the error.
+
+    Args:
+        error: Error that Ray raised.
+    """
     lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines() if line.strip()]
     return " ".join(lines[:3]).rstrip(".")[:300] or type(error).__name__
 
@@ -111,10 +122,10 @@ def _start_local_cluster(folder: Path, object_bytes: int) -> None:
 
 @contextmanager
 def _ray_log_folder(address: str) -> Iterator[Path]:
-    """Yield a temporary folder whose path is short enough for the sockets of Ray.
+    """Yield a temporary folder for the files of Ray.
 
     Raises:
-        ConfigError: If the path is too long.
+        ConfigError: If the path is too long for the sockets of a local cluster.
     """
     parent = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
     with temporary_ray_folder(parent) as folder:
@@ -165,10 +176,10 @@ def _silence_ray_loggers() -> None:
 
 
 def _check_address(address: str) -> None:
-    """Check that a Ray cluster answers at an address, within a finite time.
+    """Check that a Ray cluster answers at an address within 70 seconds.
 
     Raises:
-        ConfigError: If no cluster answers.
+        ConfigError: If the address is not HOST:PORT, or if no cluster answers.
     """
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit() or "/" in address:

@@ -72,12 +72,13 @@ def _create_locked_file(folder: Path) -> int:
 
 
 def _delete_if_abandoned(folder: Path) -> None:
-    """Delete a folder whose lock file is not locked.
+    """Delete a folder whose lock file is not locked, unless it belongs to another user.
 
     The lock file is deleted last, so that an incomplete deletion is repeated later.
 
     Raises:
-        OSError: If the folder belongs to a running process or another user, or has no lock file.
+        OSError: If the folder belongs to a running process, has no lock file, or contains a file
+            that cannot be deleted.
     """
     if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
         return

@@ -22,10 +22,10 @@ class IndexHolder:
         self._index: Index | None = None
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Return the result of a method of ``IndexSearcher``, the description, or an error.
+        """Return the result of a method of ``IndexSearcher``, or the error that was raised.
 
         Args:
-            method: Name of the method, or ``description``.
+            method: Name of the method, or ``description`` for the description of the index.
             arguments: Arguments of the method.
         """
         try:

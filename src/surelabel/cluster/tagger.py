@@ -45,7 +45,8 @@ class Tagger:
 
     The recognizer runs in a separate process, which decodes images in worker processes with limits
     of time and memory. Therefore a damaged image cannot end the process that calls the tagger. If
-    the separate process is killed, it is started again, and the images are predicted one by one.
+    the separate process is killed, it is started again. The images of a batch that failed are
+    predicted one by one.
 
     Args:
         recognizer: Fitted recognizer, or the folder of a saved recognizer, to which each machine
@@ -101,7 +102,9 @@ class Tagger:
             Table with the columns ``row``, ``path`` and those of a Parquet file of predictions.
 
         Raises:
-            DataError: If the separate process cannot be started, or ends for each image.
+            DataError: If the separate process cannot be started, or if predicting each image fails
+                for another reason than an unreadable file.
+            InputError: If the recognizer cannot be loaded, or the folder of the images is missing.
         """
         tagged = self.predict(list(batch["path"]))
         if tagged.predictions is None:
@@ -115,13 +118,14 @@ class Tagger:
         return table.add_column(0, "row", pa.array(rows, pa.int64()))
 
     def predict(self, paths: Sequence[str]) -> TaggedImages:
-        """Return the predictions of images.
+        """Return the predictions of images, which are predicted separately if a batch fails.
 
         Args:
             paths: Paths of n images, n >= 1.
 
         Raises:
             DataError: If the separate process cannot be started.
+            InputError: If the recognizer cannot be loaded, or the folder of the images is missing.
         """
         answer = self._predict_in_process(paths)
         if isinstance(answer, str):
@@ -136,6 +140,7 @@ class Tagger:
 
         Raises:
             DataError: If the separate process cannot be started.
+            InputError: If the recognizer cannot be loaded, or the folder of the images is missing.
         """
         blocks, positions, skipped = list[Predictions](), list[int](), list[SkippedImage]()
         for position, path in enumerate(paths):
@@ -175,7 +180,12 @@ class Tagger:
             self.close()
 
     def _predict_in_process(self, paths: Sequence[str]) -> Predictions | str:
-        """Return the predictions of images, or the reason why there are none."""
+        """Return the predictions of images, or the reason why they could not be computed.
+
+        Raises:
+            DataError: If the separate process cannot be started.
+            InputError: If the recognizer cannot be loaded, or the folder of the images is missing.
+        """
         if self._process is None:
             self._process = TaggingProcess(self.settings)
         try:
@@ -188,7 +198,7 @@ class Tagger:
 def _positions_of_predicted_images(
     predictions: Predictions, paths: Sequence[str]
 ) -> npt.NDArray[np.int64]:
-    """Return the index in ``paths`` of each predicted image; both are in the same order."""
+    """Return the index in ``paths`` of each predicted image; the order of both is equal."""
     positions = list[int]()
     for position, path in enumerate(paths):
         if len(positions) < len(predictions) and predictions.paths[len(positions)] == path:

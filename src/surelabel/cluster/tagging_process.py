@@ -21,6 +21,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from surelabel.errors import DataError, InputError
+from surelabel.package_imports import import_without_garbage_collection
 from surelabel.records import Predictions
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ def _load_recognizer_of_settings(settings: TaggingSettings) -> "Recognizer":
         raise InputError(
             f"the folder of relative image paths, {settings.image_folder}, does not exist on {host}"
         )
+    import_without_garbage_collection("surelabel.recognizer")
     from surelabel.recognizer import Recognizer
 
     os.chdir(settings.image_folder)

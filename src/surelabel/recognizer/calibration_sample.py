@@ -65,8 +65,8 @@ def make_calibration_sample(
 
     Raises:
         NotFitted: If the recognizer is not calibrated.
-        InputError: If no image remains, if the images have no label of the recognizer, or if a
-            target is neither 0 nor 1.
+        InputError: If ``source`` has no labels, if no image remains, or if a target is neither 0
+            nor 1.
         DataError: If no image can be read.
     """
     if not isinstance(source, LabelledImages | LabelledFeatures) or not len(source.names):

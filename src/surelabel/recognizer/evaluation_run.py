@@ -67,8 +67,8 @@ def evaluate(
 
     Raises:
         NotFitted: If the recognizer has to be fitted first.
-        InputError: If ``test`` has no label of the recognizer, or if the dataset states how its
-            rows were chosen, and no annotated row is random.
+        InputError: If ``test`` has no known target of a label of the recognizer. Also if the
+            dataset states how its rows were chosen, and no annotated row is random.
         DataError: If no image can be read.
     """
     test = take_random_rows(test, "The evaluation")

@@ -23,7 +23,7 @@ from surelabel.recognizer.user_warnings import (
     warn_targets_without_contrast,
 )
 from surelabel.records import LabelledImages, LabelledTexts
-from surelabel.training import feature_batch_tensors
+from surelabel.training import check_training_batch_targets, feature_batch_tensors
 
 
 def encode_fitting_data(
@@ -47,11 +47,15 @@ def encode_fitting_data(
 
     Raises:
         DataError: If no image can be read.
+        InputError: If no readable image has a known target. If no image has a known target, the
+            error is raised before any image is read.
     """
+    check_training_batch_targets(torch.from_numpy(to_mapped_array(labelled.known)))
     encoded = encode_fitting_features(source, method, encoder, cache, progress=progress)
     warn_skipped_images(encoded.skipped, len(source))
     targets = torch.from_numpy(to_mapped_array(labelled.targets[encoded.rows], dtype=np.float32))
     known = torch.from_numpy(to_mapped_array(labelled.known[encoded.rows]))
+    check_training_batch_targets(known)
     warn_labels_without_positives(labelled.names, targets, known)
     warn_targets_without_contrast(targets, known)
     paths = [labelled.paths[row] for row in encoded.rows]

@@ -78,7 +78,8 @@ def index_images_with_recognizer(
             on a cluster. If None, ``recognizer`` predicts the images.
 
     Raises:
-        InputError: If the index was created with another recognizer.
+        InputError: If the index was created with another recognizer, or if there is neither an
+            index nor an image.
         NotFitted: If the recognizer is not calibrated. No image is read in this case.
         DataError: If no image can be read for a new index, or if the folder contains other files.
             Also if another process writes to the index, or if all indexed image files are missing.

@@ -287,7 +287,7 @@ def align_recognizer_input_labels(
     labels without a known target.
 
     Raises:
-        InputError: If ``source`` has no labels, or no label in ``names``.
+        InputError: If ``source`` has no labels, or if a label of ``source`` matches two names.
     """
     if not isinstance(source, LabelledImages | LabelledFeatures):
         raise InputError(

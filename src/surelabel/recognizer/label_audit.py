@@ -175,6 +175,7 @@ def audit(
             if settings are given for a saved recognizer.
         ConfigError: If the method is fitted on texts or pairs, or if a setting is invalid.
         DataError: If fewer than 20 images with a known target can be read.
+        UnknownName: If the encoder, or the name of a part in the settings, is unknown.
 
     Source:
         Out-of-fold probabilities for label errors: Northcutt, Jiang and Chuang, Confident Learning,

@@ -109,6 +109,7 @@ def select_method(
             images than folds. Also if ``minutes`` or ``max_passes`` is out of range, or if the
             dataset states how its rows were chosen, and no annotated row is random.
         DataError: If no image can be read, or if ``checkpoint`` is damaged.
+        UnknownName: If the encoder, or the name of a part in the settings, is unknown.
 
     Source:
         Stone, Cross-Validatory Choice and Assessment of Statistical Predictions, Journal of the

@@ -273,7 +273,8 @@ class Recognizer(ScikitLearnInterface):
                 averaged.
 
         Raises:
-            ConfigError: If the kind is unknown, a label occurs twice, or ``views`` is below 1.
+            ConfigError: If the kind is unknown, or ``views`` is below 1.
+            InputError: If a label occurs twice.
 
         Example:
             >>> import surelabel as sl
@@ -332,8 +333,8 @@ class Recognizer(ScikitLearnInterface):
                 not compatible with the encoder, the loss, ``source`` or ``devices``. The error is
                 raised before any image is read.
             MissingPart: If Lightning Fabric is not installed, and ``devices`` is given.
-            InputError: If ``source`` has no labels, no label of the recognizer, no known target, or
-                too few images for ``folds``.
+            InputError: If ``source`` has no labels, no known target of a label of the recognizer,
+                or too few images for ``folds``.
             DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to
                 another run.
         """
@@ -509,9 +510,8 @@ class Recognizer(ScikitLearnInterface):
         Raises:
             NotFitted: If the method has to be fitted first.
             ConfigError: If the calibrator requires log-odds, and the scores are not log-odds.
-            InputError: If no known target is positive, or no known target is negative. Also if the
-                images have no label of the recognizer, or if fewer than 20 rows of precomputed
-                scores have a known target.
+            InputError: If no known target of the labels of the recognizer is positive, or if none
+                is negative. Also if fewer than 20 rows of precomputed scores have a known target.
             DataError: If no image can be read.
         """
         self.check_fitted()
@@ -857,9 +857,10 @@ class Recognizer(ScikitLearnInterface):
                 method needs patches or views, and ``source`` contains precomputed features.
             DataError: If no image can be read, or if ``strict`` is True and any image cannot be
                 read.
-            InputError: If an array contains neither vectors nor pixels, if files and images in
-                memory are mixed, or if ``source`` has another type. Also if ``workers`` is no
-                integer or below 0, or if the kind of uncertainty is unknown.
+            InputError: If ``source`` is empty, has another type, or mixes files and images in
+                memory. Also if an array contains neither vectors nor pixels, or vectors of another
+                width. Also if ``workers`` is no integer or below 0, or if the kind of uncertainty
+                is unknown.
         """
         self.check_fitted()
         check_prediction_count("workers", workers, minimum=0)
@@ -990,10 +991,12 @@ class Recognizer(ScikitLearnInterface):
     def align_labels(self, labelled: LabelledInput) -> LabelledImages:
         """Return the labelled images with one target column per label of the recognizer.
 
-        A label of the images matches a label of the recognizer if they share an alias.
+        A label of the images matches a label of the recognizer if they share an alias. A warning
+        lists the labels without a known target.
 
         Raises:
-            InputError: If the images have no labels, or no label of the recognizer.
+            InputError: If the images have no labels, or if a label of the images matches two labels
+                of the recognizer.
         """
         return align_recognizer_input_labels(labelled, self.names, self.aliases)
 

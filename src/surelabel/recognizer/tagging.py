@@ -60,8 +60,9 @@ def tag(
 
     Raises:
         DataError: If an image cannot be read.
-        InputError: If files and images in memory are mixed, or if the kind of uncertainty is
-            unknown. Also if ``max_passes`` is below 1, or is given with a method or its settings.
+        InputError: If ``images`` or ``labels`` is empty, if files and images in memory are mixed,
+            or if the kind of uncertainty is unknown. Also if ``max_passes`` is below 1, or is given
+            with a method or its settings.
         UnknownName: If the encoder or the method is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
         NotFitted: If the method has to be trained; in this case, fit a ``Recognizer`` instead. Also

@@ -1,6 +1,11 @@
 """This package contains the training loop, the batch sources and the training objective."""
 
-from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
+from surelabel.training.batches import (
+    Batch,
+    BatchSource,
+    TargetUpdatingBatchSource,
+    check_training_batch_targets,
+)
 from surelabel.training.checkpoint import Checkpoint, delete_checkpoint
 from surelabel.training.cut_and_sew_source import CutAndSewBatch, CutAndSewSource
 from surelabel.training.device_training import check_training_devices, train_on_devices
@@ -37,6 +42,7 @@ __all__ = [
     "Regularizer",
     "TargetUpdatingBatchSource",
     "WeightAverage",
+    "check_training_batch_targets",
     "check_training_devices",
     "delete_checkpoint",
     "feature_batch_tensors",
