@@ -23,6 +23,11 @@ def test_numpy_numbers_are_plain():
     }
 
 
+def test_numbers_that_strict_json_does_not_have_are_null():
+    values = [np.nan, np.inf, np.array([-np.inf, 1.0])]
+    assert to_terminal_json_value(values) == [None, None, [None, 1.0]]
+
+
 def test_one_line_keeps_spaces_inside_a_line():
     assert join_lines_for_terminal("a  path.jpg is\n   gone") == "a  path.jpg is gone"
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from math import isnan
+from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
 _REORDERING = r"\u2028-\u202e\u2066-\u2069\ud800-\udfff"  # and line separators and surrogates
@@ -66,13 +66,13 @@ class ConvertibleToList(Protocol):
 
 
 def to_terminal_json_value(value: Any) -> Any:
-    """Convert arrays to lists, keys to strings and NaN to None, to encode a value as JSON."""
+    """Convert arrays to lists, keys to strings, and non-finite numbers to None, for strict JSON."""
     if isinstance(value, Mapping):
         return {str(key): to_terminal_json_value(item) for key, item in value.items()}
     if isinstance(value, str | bool | int | None):
         return value
     if isinstance(value, float):
-        return None if isnan(value) else value
+        return value if isfinite(value) else None
     if isinstance(value, ConvertibleToList):
         return to_terminal_json_value(value.tolist())
     return [to_terminal_json_value(item) for item in value]
