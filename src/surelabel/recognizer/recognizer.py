@@ -859,8 +859,8 @@ class Recognizer(ScikitLearnInterface):
                 read.
             InputError: If ``source`` is empty, has another type, or mixes files and images in
                 memory. Also if an array contains neither vectors nor pixels, or vectors of another
-                width. Also if ``workers`` is no integer or below 0, or if the kind of uncertainty
-                is unknown.
+                width. Also if ``workers`` is not an integer >= 0, or if the kind of uncertainty is
+                unknown.
         """
         self.check_fitted()
         check_prediction_count("workers", workers, minimum=0)
@@ -905,8 +905,7 @@ class Recognizer(ScikitLearnInterface):
         Raises:
             NotFitted: If the method has to be fitted first, or for the reasons of ``predict``.
             ConfigError: If the method does not estimate the requested uncertainty.
-            InputError: If ``block_size`` is no integer or below 1, or for the reasons of
-                ``predict``.
+            InputError: If ``block_size`` is not an integer >= 1, or for the reasons of ``predict``.
             DataError: While iterating, for the reasons of ``predict``.
         """
         self.check_fitted()
