@@ -1,4 +1,4 @@
-"""Read files of relevant images and captions: JSON of ECCV Caption and CxC, and graded CSV."""
+"""Read relevance judgments of images and captions: JSON of ECCV Caption and CxC, or CSV files."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

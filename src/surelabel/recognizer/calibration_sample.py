@@ -162,8 +162,8 @@ def are_calibration_rows(keys: Keys, paths: Sequence[str], sample: CalibrationSa
 
     Each calibration image corresponds to at most one image: the image with the same path and
     content, or else the first image with the same content. Further images with this content are new
-    images. If they were left out, frequent contents would be rarer among new images than in the
-    calibration sample.
+    images. If these copies were left out, images that occur several times would be rarer among the
+    new images than in the calibration sample.
 
     Args:
         keys: Hash of the content of n images, ``(n,)``.

@@ -3,7 +3,8 @@
 The entries of ``FUSIONS`` are functions
 ``fusion(global_scores (n c), view_scores (n t c), *, settings) -> (n c)`` for n images, t views of
 each image and c labels. To add a fusion, write its function in ``fusions.py`` and add one line to
-``FUSIONS``. The two fusions with a maximum expect log-odds; ``mean_of_centred`` and
+``FUSIONS``. If the fused score of a label depends on other labels, also add the key to
+``LABEL_COMPARING_FUSIONS``. The two fusions with a maximum expect log-odds; ``mean_of_centred`` and
 ``mean_of_standardized`` expect cosines.
 """
 

@@ -297,7 +297,10 @@ def blend_labels_of_sewing(logits: Tensor, rows: Sequence[Sequence[int]]) -> Ten
     """
     check_shapes(logits=(logits, "n c"))
     if not rows or not all(rows):
-        raise InputError(f"rows must contain one row number or more for each canvas; got {rows}.")
+        raise InputError(
+            "rows must contain at least one canvas, and one row number or more for each canvas; "
+            f"got {rows}. Remove canvases without images."
+        )
     if any(not 0 <= row < len(logits) for canvas in rows for row in canvas):
         raise InputError(
             f"rows must contain row numbers of logits, 0 to {len(logits) - 1}; got {rows}."

@@ -27,7 +27,7 @@ def neighbourhood_calibration_error(
 
     where N(i) are the nearest neighbours of image i without image i, accuracy is the fraction of
     positives and confidence is the mean probability. Accuracy and confidence are computed over all
-    labels of the neighbours with a known target.
+    known targets of the neighbours, of all labels.
 
     Args:
         probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
