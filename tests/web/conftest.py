@@ -2,10 +2,12 @@
 
 import http.client
 import os
+import re
 import shutil
 import struct
 import zlib
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -13,6 +15,8 @@ from types import SimpleNamespace
 import httpx
 import numpy as np
 import pytest
+from fastapi import FastAPI
+from jsonschema import Draft202012Validator
 from PIL import Image
 
 from surelabel.data import collection
@@ -65,6 +69,48 @@ def write_index(folder, paths, root, *, names=NAMES, seed=0):
     return Index.create(folder, predictions, root=root)
 
 
+class ResponseSchemas:
+    """Schemas of the responses of a server, in its OpenAPI description.
+
+    Args:
+        description: OpenAPI description.
+    """
+
+    def __init__(self, description):
+        self.paths = description["paths"]
+        self._components = deepcopy(description["components"])
+        for schema in self._components["schemas"].values():
+            if "properties" in schema:
+                schema["additionalProperties"] = False  # each property must be described
+        self._patterns = {
+            path: re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path))) for path in self.paths
+        }
+
+    def check(self, response):
+        """Check that a response has a status, a type and a content of the description."""
+        method = response.request.method.lower().replace("head", "get")
+        for path, pattern in self._patterns.items():
+            if pattern.fullmatch(response.url.path) and method in self.paths[path]:
+                self._check(response, self.paths[path][method]["responses"])
+
+    def _check(self, response, descriptions):
+        status = str(response.status_code)
+        contents = descriptions.get(status, descriptions["default"]).get("content", {})
+        content_type = response.headers.get("content-type", "").partition(";")[0]
+        group = content_type.partition("/")[0] + "/*"
+        assert content_type in contents or group in contents or not response.read()
+        if content_type == "application/json" and response.read():
+            schema = contents[content_type]["schema"] | {"components": self._components}
+            Draft202012Validator(schema).validate(response.json())
+
+
+def response_schemas(application):
+    """Return the schemas of the responses of an application, which is inside of others."""
+    while not isinstance(application, FastAPI):
+        application = application._application
+    return ResponseSchemas(application.openapi())
+
+
 def no_encoder(index):
     raise InputError("no recognizer")
 
@@ -103,15 +149,23 @@ def home(tmp_path_factory, photographs):
 
 @contextmanager
 def running_server(folder, **options):
-    """Run a server in a thread; yield its client, address and `IndexServer`."""
+    """Run a server in a thread; yield its client, address and `IndexServer`.
+
+    Each response to the client is compared with the description of the interface.
+    """
     options = {"limits": QUICK, "load_encoder": no_encoder, "port": 0} | options
     server = IndexServer(str(folder), **options)
+    schemas = response_schemas(server.application)
+    hooks = {"response": [schemas.check]}
     thread = Thread(target=server.run)
     thread.start()
     try:
-        with httpx.Client(base_url=server.url, timeout=30, trust_env=False) as client:
+        with httpx.Client(
+            base_url=server.url, timeout=30, trust_env=False, event_hooks=hooks
+        ) as client:
             port = int(server.url.rpartition(":")[2])
-            yield SimpleNamespace(client=client, url=server.url, port=port, server=server)
+            values = {"client": client, "url": server.url, "port": port, "server": server}
+            yield SimpleNamespace(**values, schemas=schemas)
     finally:
         server.stop()
         thread.join()

@@ -1,4 +1,6 @@
 import asyncio
+from contextlib import AsyncExitStack
+from itertools import cycle
 
 import httpx
 import pytest
@@ -11,12 +13,20 @@ from surelabel.web.access_control import (
     create_login_routes,
     is_loopback_host,
 )
+from surelabel.web.request_limits import RequestLimits
+from surelabel.web.wrong_tokens import WrongTokenLimit
 
 TOKEN = "a-long-token"
+N_WRONG_TOKENS = 3
+PATH = ("GET", "/api/anything")
+WRONG_HEADER = (PATH, {"headers": {"Authorization": "Bearer wrong"}})
+RIGHT_HEADER = (PATH, {"headers": {"Authorization": f"Bearer {TOKEN}"}})
+WRONG_LOGIN = (("POST", "/api/login"), {"json": {"token": "wrong"}})
+RIGHT_LOGIN = (("POST", "/api/login"), {"json": {"token": TOKEN}})
 
 
-def requests_of(rules, *requests, host="localhost"):
-    """Send requests to an application that returns 200 for each path, with one client."""
+def requests_of(rules, *requests, addresses=("127.0.0.1",)):
+    """Send requests to an application that returns 200 for each path; the addresses take turns."""
     from fastapi import FastAPI
 
     application = FastAPI()
@@ -25,13 +35,21 @@ def requests_of(rules, *requests, host="localhost"):
     def anything():
         return {}
 
-    application.include_router(create_login_routes(rules), prefix="/api")
-    application.add_middleware(AccessControlMiddleware, rules=rules)
+    limit = WrongTokenLimit(N_WRONG_TOKENS, 60.0)
+    application.include_router(create_login_routes(rules, limit), prefix="/api")
+    application.add_middleware(AccessControlMiddleware, rules=rules, wrong_tokens=limit)
 
     async def send():
-        transport = httpx.ASGITransport(application)
-        async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as client:
-            return [await client.request(*request, **options) for request, options in requests]
+        async with AsyncExitStack() as stack:
+            clients = []
+            for address in addresses:
+                transport = httpx.ASGITransport(application, client=(address, 1))
+                client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+                clients.append(await stack.enter_async_context(client))
+            return [
+                await client.request(*request, **options)
+                for client, (request, options) in zip(cycle(clients), requests, strict=False)
+            ]
 
     return asyncio.run(send())
 
@@ -140,6 +158,57 @@ def test_a_login_sets_a_cookie_that_scripts_and_other_sites_cannot_use():
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
     assert TOKEN not in cookie
+
+
+@pytest.mark.parametrize("wrong", [WRONG_HEADER, WRONG_LOGIN])
+@pytest.mark.parametrize("right", [RIGHT_HEADER, RIGHT_LOGIN])
+def test_after_too_many_wrong_tokens_no_token_of_the_address_is_compared(wrong, right):
+    requests = [*[wrong] * 4, right]
+    responses = requests_of(AccessRules("0.0.0.0", TOKEN), *requests, addresses=["192.0.2.7"])
+    assert [response.status_code for response in responses] == [401, 401, 401, 429, 429]
+    assert 50 < int(responses[-1].headers["retry-after"]) <= 60
+    assert "too many wrong tokens of this address" in responses[-1].json()["error"]
+
+
+def test_the_right_token_is_accepted_from_other_addresses():
+    requests = [*[WRONG_HEADER, RIGHT_HEADER] * 5]
+    addresses = ["192.0.2.7", "192.0.2.8"]
+    responses = requests_of(AccessRules("0.0.0.0", TOKEN), *requests, addresses=addresses)
+    statuses = [response.status_code for response in responses]
+    assert statuses == [401, 200, 401, 200, 401, 200, 429, 200, 429, 200]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("right", [RIGHT_HEADER, RIGHT_LOGIN])
+def test_the_right_token_is_always_accepted_from_a_loopback_address(address, right):
+    requests = [*[WRONG_LOGIN] * 4, right]
+    responses = requests_of(AccessRules("127.0.0.1", TOKEN), *requests, addresses=[address])
+    assert [response.status_code for response in responses] == [401, 401, 401, 429, 200]
+
+
+def test_the_cookie_of_a_login_is_accepted_after_wrong_tokens():
+    requests = [RIGHT_LOGIN, *[WRONG_LOGIN] * 4, (PATH, {})]
+    responses = requests_of(AccessRules("0.0.0.0", TOKEN), *requests, addresses=["192.0.2.7"])
+    assert [response.status_code for response in responses] == [200, 401, 401, 401, 429, 200]
+
+
+def test_requests_without_a_token_are_not_counted_as_wrong_tokens():
+    headers = [{}, {"Cookie": f"{COOKIE}=wrong"}, {"Authorization": "Basic wrong"}]
+    requests = [(PATH, {"headers": values}) for values in headers] * 2
+    responses = requests_of(
+        AccessRules("0.0.0.0", TOKEN), *requests, RIGHT_HEADER, addresses=["192.0.2.7"]
+    )
+    assert [response.status_code for response in responses] == [*[401] * 6, 200]
+
+
+def test_the_server_limits_wrong_tokens(home, running_server):
+    limits = RequestLimits(n_wrong_tokens=2, wrong_token_seconds=30.0)
+    with running_server(home / "index", token=TOKEN, limits=limits) as served:
+        responses = [served.client.get("/api/health", **WRONG_HEADER[1]) for _ in range(2)]
+        responses.append(served.client.post("/api/login", json={"token": "wrong"}))
+        assert [response.status_code for response in responses] == [401, 401, 429]
+        assert "default-src 'none'" in responses[-1].headers["content-security-policy"]
+        assert served.client.get("/api/health", **RIGHT_HEADER[1]).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.7", "::", "example.org"])

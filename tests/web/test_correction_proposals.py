@@ -60,7 +60,7 @@ def test_groups_with_corrected_images_are_proposed_later(index, log):
     assert group_of(result["images"][0]) == 1
     proposed = {image["path"] for image in result["images"]}
     assert proposed == set(paths) - {paths[0], paths[2]}
-    assert "given 2 corrected images" in result["sentence"]
+    assert "With the 2 corrected images" in result["sentence"]
 
 
 def test_a_large_index_is_sampled(index, log, monkeypatch):

@@ -11,7 +11,7 @@ from surelabel.errors import (
     QuerySyntaxError,
     UnknownName,
 )
-from surelabel.web.error_responses import error_response
+from surelabel.web.error_responses import describe_error, error_response
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,10 @@ def test_a_defect_is_a_response_in_json_with_all_headers(served, get):
     assert "defect" in response.json()["error"]
     assert response.headers["x-content-type-options"] == "nosniff"
     assert get("/api/health")[0] == 200  # the connection is closed after a defect
+
+
+def test_the_description_of_an_error_has_the_fields_of_its_response(client):
+    response = client.get("/api/search", params={"q": "lion & & coffee"})
+    model = describe_error("The query is invalid.")["model"]
+    assert response.json().keys() == model.model_fields.keys()
+    assert model.model_validate(response.json()).position == 7

@@ -72,6 +72,55 @@ def test_a_file_is_sent_unchanged_with_the_type_of_its_content(client, identifie
     assert response.headers["x-content-type-options"] == "nosniff"
 
 
+def test_a_part_of_a_file_is_sent(client, identifier, home):
+    url = f"/api/images/{identifier('rotated.jpg')}/file"
+    content = (home / "images" / "rotated.jpg").read_bytes()
+    part = client.get(url, headers={"Range": "bytes=10-99"})
+    assert (part.status_code, part.content) == (206, content[10:100])
+    assert part.headers["content-range"] == f"bytes 10-99/{len(content)}"
+    assert part.headers["x-content-type-options"] == "nosniff"
+    after_end = client.get(url, headers={"Range": f"bytes={len(content)}-"})
+    assert after_end.status_code == 416
+    assert after_end.headers["content-range"] == f"bytes */{len(content)}"
+
+
+@pytest.mark.parametrize("operation", ["file", "thumbnail?size=64"])
+def test_a_head_request_has_the_headers_of_the_content_without_it(client, identifier, operation):
+    url = f"/api/images/{identifier('rotated.jpg')}/{operation}"
+    response, head = client.get(url), client.head(url)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == str(len(response.content))
+    names = ["content-type", "etag", "cache-control", "content-security-policy"]
+    assert [head.headers[name] for name in names] == [response.headers[name] for name in names]
+    again = client.head(url, headers={"If-None-Match": head.headers["etag"]})
+    assert again.status_code == 304
+
+
+def test_an_image_in_an_archive_is_sent_as_a_whole(
+    tmp_path, photographs, tar_archive, write_index, running_server
+):
+    content = photographs[0].read_bytes()
+    tar_archive(tmp_path / "a.tar", [("x.jpg", content)])
+    write_index(tmp_path / "index", [tmp_path / "a.tar" / "x.jpg"], tmp_path)
+    with running_server(tmp_path / "index") as served:
+        hit = served.client.get("/api/search", params={"q": "lion"}).json()["hits"][0]
+        url = f"/api/images/{hit['id']}/file"
+        part = served.client.get(url, headers={"Range": "bytes=0-9"})
+        assert (part.status_code, part.content) == (200, content)
+        assert "accept-ranges" not in part.headers
+        head = served.client.head(url)
+        assert (head.headers["content-length"], head.content) == (str(len(content)), b"")
+        again = served.client.get(url, headers={"If-None-Match": head.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize("name", ["link.jpg", "outer-link.jpg", "missing.jpg", "svg.jpg"])
+def test_a_part_or_the_head_of_a_file_that_is_not_served_is_not_found(client, identifier, name):
+    url = f"/api/images/{identifier('/' + name)}/file"
+    assert client.head(url).status_code == 404
+    assert client.get(url, headers={"Range": "bytes=0-9"}).status_code == 404
+
+
 def test_a_link_inside_the_root_and_an_absolute_path_outside_are_served(
     client, identifier, home, photographs
 ):

@@ -91,7 +91,7 @@ def test_the_evaluation_uses_stored_log_odds_and_checked_targets(index, checked,
     assert (status["n_checked"], status["n_required"], status["n_missing"]) == (30, 20, 0)
     assert (status["state"], status["reason"]) == ("idle", None)
     assert not status["has_recognizer"]
-    assert status["reason_no_recognizer"].startswith("Uploads and heat maps need the recognizer")
+    assert status["reason_no_recognizer"].startswith("Uploads, heat maps and recalibrations need")
 
 
 def test_corrections_of_errors_have_no_effect(index, checked, log, make_service):

@@ -91,14 +91,17 @@ def test_long_headers_are_refused(connect, client):
     assert client.get("/api/health").status_code == 200
 
 
-def test_three_hundred_connections_are_answered_or_refused(connect, client):
+def test_three_hundred_connections_are_answered_refused_or_closed(connect, client):
     text = "GET /api/search?q=lion HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    statuses = []
     connections = [connect() for _ in range(300)]
     for connection in connections:
-        connection.sendall(text.encode())
-    statuses = {status_of(connection) for connection in connections}
+        try:
+            connection.sendall(text.encode())
+        except ConnectionError:
+            statuses.append(0)
+    statuses += [status_of(connection) for connection in connections]
     for connection in connections:
         connection.close()
-    assert statuses <= {200, 503}
-    time.sleep(0.1)
+    assert {200} <= set(statuses) <= {0, 200, 503}
     assert client.get("/api/health").status_code == 200

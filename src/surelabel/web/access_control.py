@@ -7,6 +7,9 @@
 - With a token, each request needs it in the header ``Authorization``, or in a cookie that the route
   ``/api/login`` sets. Tokens in URLs are ignored, because URLs are logged. Only the login page and
   the scripts and styles of the page need no token.
+- After too many wrong tokens, the tokens of a client address are refused without a comparison, so
+  that they cannot be guessed. All programs of this machine have one address, so that the right
+  token of a loopback address is always accepted. A cookie cannot be guessed, and is not limited.
 """
 
 import hashlib
@@ -17,13 +20,17 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from surelabel.counts import format_count
 from surelabel.errors import InputError
+from surelabel.web.error_responses import describe_error
+from surelabel.web.status_responses import LoginResult
+from surelabel.web.wrong_tokens import WrongTokenLimit, client_network
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 WILDCARD_ADDRESSES = frozenset({"0.0.0.0", "::"})
@@ -34,6 +41,11 @@ LOGIN_PATH = "/api/login"
 LOGIN_PAGE = "/login"
 STATIC_PREFIX = "/static/"  # scripts and styles of the page, which are public
 PAGES = frozenset({"/", "/report"})  # without a token, a browser is sent to the login
+BEARER = {"www-authenticate": "Bearer"}
+NO_TOKEN = (
+    "The request needs the token of the server. Send the header Authorization: Bearer TOKEN, or "
+    "log in with POST /api/login."
+)
 
 
 @dataclass(frozen=True)
@@ -102,13 +114,17 @@ class AccessControlMiddleware:
     Args:
         application: Inner application.
         rules: Host and token of the server.
+        wrong_tokens: Limit of wrong tokens.
     """
 
-    def __init__(self, application: ASGIApp, rules: AccessRules) -> None:
+    def __init__(
+        self, application: ASGIApp, rules: AccessRules, wrong_tokens: WrongTokenLimit
+    ) -> None:
         self._application, self._rules = application, rules
+        self._wrong_tokens = wrong_tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run a request, or respond with the status 401, 403 or 421."""
+        """Run a request, or respond with the status 401, 403, 421 or 429."""
         refusal = self._refusal(scope) if scope["type"] == "http" else None
         await (refusal or self._application)(scope, receive, send)
 
@@ -124,19 +140,14 @@ class AccessControlMiddleware:
             return _refusal_response(403, "The request must come from a page of this server.")
         if rules.token is None or _needs_no_token(scope["path"], scope["method"]):
             return None
-        kind, _, token = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and rules.allows_token(token.strip()):
-            return None
         if any(rules.allows_cookie(cookie) for cookie in headers.getlist("cookie")):
             return None
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and token.strip():
+            return refuse_wrong_token(token.strip(), scope, rules, self._wrong_tokens, NO_TOKEN)
         if is_safe and scope["path"] in PAGES:
             return RedirectResponse(LOGIN_PAGE, 303)
-        return _refusal_response(
-            401,
-            "The request needs the token of the server. Send the header Authorization: Bearer "
-            "TOKEN, or log in with POST /api/login.",
-            {"www-authenticate": "Bearer"},
-        )
+        return _refusal_response(401, NO_TOKEN, BEARER)
 
 
 class LoginToken(BaseModel):
@@ -145,25 +156,66 @@ class LoginToken(BaseModel):
     token: str = Field(max_length=1000)
 
 
-def create_login_routes(rules: AccessRules) -> APIRouter:
+def create_login_routes(rules: AccessRules, wrong_tokens: WrongTokenLimit) -> APIRouter:
     """Return the route ``/login``.
 
     Args:
         rules: Host and token of the server.
+        wrong_tokens: Limit of wrong tokens.
     """
     router = APIRouter(tags=["status"])
 
-    @router.post("/login", summary="Log in", responses={401: {"description": "Wrong token."}})
-    async def login(body: LoginToken) -> JSONResponse:
+    @router.post(
+        "/login",
+        summary="Log in",
+        response_model=LoginResult,
+        responses={
+            401: describe_error("The token is wrong."),
+            429: describe_error("There were too many wrong tokens of the address of the client."),
+        },
+    )
+    async def login(body: LoginToken, request: Request) -> JSONResponse:
         """Set an HttpOnly cookie, with which a browser is logged in until it is closed."""
-        if not rules.allows_token(body.token):
-            return _refusal_response(401, "The token is wrong.")
+        refusal = refuse_wrong_token(
+            body.token, request.scope, rules, wrong_tokens, "The token is wrong."
+        )
+        if refusal is not None:
+            return refusal
         response = JSONResponse({"status": "ok"})
         if rules.token is not None:
             response.set_cookie(COOKIE, rules.cookie_value, httponly=True, samesite="strict")
         return response
 
     return router
+
+
+def refuse_wrong_token(
+    token: str, scope: Scope, rules: AccessRules, wrong_tokens: WrongTokenLimit, message: str
+) -> JSONResponse | None:
+    """Return the response to a wrong token, or None if the token is right.
+
+    After too many wrong tokens of an address, the status is 429. The token is then compared only if
+    the address is a loopback address.
+
+    Args:
+        token: Token of the request.
+        scope: Request.
+        rules: Host and token of the server.
+        wrong_tokens: Limit of wrong tokens, to which a wrong token is added.
+        message: Message of the response with the status 401.
+    """
+    address = client_network((scope.get("client") or ("", 0))[0])
+    seconds = wrong_tokens.seconds_to_wait(address)
+    if (not seconds or is_loopback_host(address)) and rules.allows_token(token):
+        return None
+    if seconds:
+        text = (
+            "There were too many wrong tokens of this address. Send the token of the server after "
+            f"{format_count(seconds, 'second')}."
+        )
+        return _refusal_response(429, text, {"retry-after": str(seconds)})
+    wrong_tokens.add(address)
+    return _refusal_response(401, message, BEARER)
 
 
 def is_loopback_host(host: str) -> bool:

@@ -12,7 +12,7 @@ from surelabel.data.correction_log import CorrectionLog
 from surelabel.errors import MissingPart
 from surelabel.web.access_control import AccessControlMiddleware, AccessRules, create_login_routes
 from surelabel.web.correction_routes import create_correction_routes
-from surelabel.web.error_responses import add_error_handlers
+from surelabel.web.error_responses import OTHER_ERRORS, add_error_handlers
 from surelabel.web.image_routes import create_image_routes
 from surelabel.web.image_worker import ImageWorkerPool
 from surelabel.web.index_session import IndexSession
@@ -30,6 +30,7 @@ from surelabel.web.security_headers import SecurityHeadersMiddleware
 from surelabel.web.status_routes import create_status_routes
 from surelabel.web.thumbnail_cache import ThumbnailCache
 from surelabel.web.upload_routes import create_upload_routes
+from surelabel.web.wrong_tokens import WrongTokenLimit
 
 IMAGE_TASKS = "surelabel.web.image_tasks"
 MAX_IMAGE_WORKERS = 4
@@ -93,7 +94,7 @@ def create_application(
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    router = APIRouter(prefix="/api")
+    router = APIRouter(prefix="/api", responses=OTHER_ERRORS)
     router.include_router(create_search_routes(session))
     router.include_router(create_image_routes(session, workers, recognizer, thumbnails))
     router.include_router(create_upload_routes(session, recognizer))
@@ -102,11 +103,12 @@ def create_application(
     router.include_router(create_proposal_routes(session, log))
     router.include_router(create_recalibration_routes(session, recalibration, recognizer))
     router.include_router(create_status_routes(session, recognizer, metrics, gauges))
-    router.include_router(create_login_routes(rules))
+    wrong_tokens = WrongTokenLimit(limits.n_wrong_tokens, limits.wrong_token_seconds)
+    router.include_router(create_login_routes(rules, wrong_tokens))
     application.include_router(router)
     application.include_router(create_page_routes(session, rules, report))
     add_error_handlers(application)
     # add_middleware would leave out the responses to defects, which FastAPI sends outside of it
-    guarded = AccessControlMiddleware(application, rules)
+    guarded = AccessControlMiddleware(application, rules, wrong_tokens)
     limited = RequestLimitsMiddleware(guarded, limits)
     return RequestMetricsMiddleware(SecurityHeadersMiddleware(limited), metrics)

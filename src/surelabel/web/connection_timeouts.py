@@ -1,4 +1,4 @@
-"""Close connections whose request does not arrive in time."""
+"""Close connections whose request does not arrive in time, or whose client does not read."""
 
 import asyncio
 from typing import Any
@@ -7,51 +7,72 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class TimedConnection(H11Protocol):
-    """HTTP connection that is closed if the headers of a request do not arrive in time.
+    """HTTP connection that is closed if its client is too slow.
 
     Attributes:
         header_seconds: Time from the beginning of the connection, or from the end of the last
             response, until the headers are complete.
+        send_seconds: Time in which the client must accept a part of a response.
     """
 
     header_seconds = 10.0
+    send_seconds = 30.0
     _header_timer: asyncio.TimerHandle | None = None
+    _send_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Start the time for the first request."""
         super().connection_made(transport)
-        self._start_header_timer()
+        self.start_header_timer()
 
     def handle_events(self) -> None:
         """Read a request, and stop the time when its headers are complete."""
         super().handle_events()
         if self.cycle is not None and not self.cycle.response_complete:
-            self._stop_header_timer()
+            self.stop_header_timer()
 
     def on_response_complete(self) -> None:
         """Start the time for the next request."""
-        self._start_header_timer()
+        self.start_header_timer()
         super().on_response_complete()
 
+    def pause_writing(self) -> None:
+        """Start the time in which the client must accept the buffered part of a response."""
+        super().pause_writing()
+        self._send_timer = self.loop.call_later(self.send_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop the time for the buffered part of a response."""
+        self._stop_send_timer()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time."""
-        self._stop_header_timer()
+        """Stop all times."""
+        self.stop_header_timer()
+        self._stop_send_timer()
         super().connection_lost(exc)
 
-    def _start_header_timer(self) -> None:
-        self._stop_header_timer()
-        self._header_timer = self.loop.call_later(self.header_seconds, self._close_without_request)
+    def start_header_timer(self) -> None:
+        """Start the time for a request, or for the rest of the last response."""
+        self.stop_header_timer()
+        seconds = self.send_seconds if self.transport.is_closing() else self.header_seconds
+        self._header_timer = self.loop.call_later(seconds, self.close_without_request)
 
-    def _stop_header_timer(self) -> None:
+    def stop_header_timer(self) -> None:
+        """Stop the time for a request."""
         if self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
 
-    def _close_without_request(self) -> None:
-        if not self.transport.is_closing():
+    def close_without_request(self) -> None:
+        """Close the connection. A client that does not accept the rest of a response loses it."""
+        if self.transport.is_closing():
+            self.transport.abort()
+        else:
             self.transport.close()
+            self.start_header_timer()
 
-
-def timed_connection_class(header_seconds: float) -> type[TimedConnection]:
-    """Return a class of connections with another time for the headers."""
-    return type("TimedConnection", (TimedConnection,), {"header_seconds": header_seconds})
+    def _stop_send_timer(self) -> None:
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None

@@ -69,8 +69,9 @@ def propose_representative_images(
     return {
         "images": [{**image, "reason": reason} for image in describe_images(index, images)],
         "sentence": f"{format_count(len(images), 'image')} of "
-        f"{format_count(len(candidates), noun)} without corrections, "
-        f"chosen by facility location given {format_count(len(corrected), 'corrected image')}.",
+        f"{format_count(len(candidates), noun)} without corrections. With the "
+        f"{format_count(len(corrected), 'corrected image')}, they are chosen to represent all "
+        "images well (facility location).",
     }
 
 
@@ -97,12 +98,13 @@ def propose_target_checks(index: Index, history: CorrectionHistory, count: int) 
     errors = find_label_errors(stored_logits(index, used_images), targets)
     cells = np.argwhere(errors.flagged)
     order = np.argsort(-errors.error_probabilities[tuple(cells.T)], kind="stable")[:count]
+    request = " Check each of these targets." if len(cells) else ""
     return {
         "images": _describe_errors(index, used_images, errors, cells[order]),
         "sentence": f"{format_count(len(cells), 'target')} of "
         f"{format_count(int(errors.known.sum()), 'corrected target')} "
         f"{'is' if len(cells) == 1 else 'are'} more likely wrong than correct, according to the "
-        "stored probabilities. Check each of these targets.",
+        f"stored probabilities.{request}",
     }
 
 

@@ -12,6 +12,8 @@ from surelabel.data.correction_log import CorrectionLog
 from surelabel.data.labels.resolution.correction_rows import CorrectionRow
 from surelabel.errors import InputError, UnknownName
 from surelabel.records import RANDOM_ROW
+from surelabel.web.correction_responses import CorrectionEvent, CorrectionPage, CurrentTargets
+from surelabel.web.error_responses import describe_error
 from surelabel.web.image_routes import UNKNOWN_IMAGE, Identifier
 from surelabel.web.index_session import IndexedImage, IndexSession
 from surelabel.web.indexed_images import find_images_by_path, identifier_of_image
@@ -58,7 +60,7 @@ def create_correction_routes(session: IndexSession, log: CorrectionLog) -> APIRo
     """
     router = APIRouter(tags=["corrections"])
 
-    @router.get("/corrections", summary="List corrections")
+    @router.get("/corrections", summary="List corrections", response_model=CorrectionPage)
     def list_corrections(
         offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 50,
@@ -86,6 +88,7 @@ def create_correction_routes(session: IndexSession, log: CorrectionLog) -> APIRo
     @router.get(
         "/images/{identifier}/corrections",
         summary="Return the corrections of an image",
+        response_model=CurrentTargets,
         responses=UNKNOWN_IMAGE,
     )
     def corrections_of_image(identifier: Identifier) -> JSONResponse:
@@ -107,7 +110,8 @@ def create_correction_routes(session: IndexSession, log: CorrectionLog) -> APIRo
     @router.post(
         "/corrections",
         summary="Correct labels of an image",
-        responses={400: {"description": "The body is invalid."}, **UNKNOWN_IMAGE},
+        response_model=CorrectionEvent,
+        responses={400: describe_error("The body is invalid."), **UNKNOWN_IMAGE},
     )
     def record(body: ImageCorrections) -> JSONResponse:
         """Append the corrections of one image as one event.
@@ -133,9 +137,10 @@ def create_correction_routes(session: IndexSession, log: CorrectionLog) -> APIRo
     @router.post(
         "/corrections/undo",
         summary="Undo an event",
+        response_model=CorrectionEvent,
         responses={
-            400: {"description": "The event was undone before."},
-            404: {"description": "The event is not in the corrections."},
+            400: describe_error("The event was undone before."),
+            404: describe_error("The event is not in the corrections."),
         },
     )
     def undo(body: UndoneEvent) -> JSONResponse:

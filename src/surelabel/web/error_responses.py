@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from surelabel.errors import (
@@ -28,6 +29,31 @@ STATUS_OF_ERROR: Sequence[tuple[type[SurelabelError], int]] = (  # the first cla
     (NotFitted, 501),
     (DataError, 500),  # the index is damaged
 )
+
+
+class ErrorMessage(BaseModel):
+    """Response to a request that failed."""
+
+    error: str = Field(description="Message of one line")
+    position: int | None = Field(
+        None,
+        ge=0,
+        description="Position of the wrong character of a query, counted from 0, if there is one",
+    )
+
+
+def describe_error(description: str) -> dict[str, Any]:
+    """Return the description of a response with an error, for the description of the interface.
+
+    Args:
+        description: Sentence on the error.
+    """
+    return {"description": description, "model": ErrorMessage}
+
+
+OTHER_ERRORS: dict[int | str, dict[str, Any]] = {
+    "default": describe_error("The request failed. The message states the reason.")
+}  # this replaces the description that FastAPI adds, whose status and content are others
 
 
 def error_response(error: SurelabelError, status: int | None = None) -> JSONResponse:

@@ -60,8 +60,8 @@ def is_plain_file(path: str) -> bool:
 
 
 @contextmanager
-def open_servable_file(real_path: str) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a file without following symbolic links, and yield the stream and its size in bytes.
+def open_servable_file(real_path: str) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+    """Open a file without following symbolic links, and yield the stream and its status.
 
     On Linux, the path of the opened file is compared with the resolved path, so that a link that
     replaces a folder in between is detected.
@@ -83,7 +83,7 @@ def open_servable_file(real_path: str) -> Iterator[tuple[BinaryIO, int]]:
         )
         if is_other or not stat.S_ISREG(status.st_mode):
             raise DataError("The file was replaced while it was opened.")
-        yield stream, status.st_size
+        yield stream, status
 
 
 def _is_in_folder(path: str, folder: str) -> bool:

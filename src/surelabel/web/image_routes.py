@@ -1,8 +1,6 @@
 """Define the routes of one image: its labels, its file, its thumbnail and its heat maps."""
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import cache
 from hashlib import blake2b
 from io import BytesIO
@@ -10,27 +8,26 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, HTTPException, Path, Query, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from PIL import Image, ImageDraw
 from starlette.concurrency import run_in_threadpool
 
 from surelabel.errors import DataError, UnknownName
 from surelabel.storage.stored_images import stored_image_status
-from surelabel.web.file_access import (
-    is_plain_file,
-    open_servable_file,
-    resolve_servable_file,
-)
+from surelabel.web.error_responses import describe_error
+from surelabel.web.file_access import is_plain_file, resolve_servable_file
+from surelabel.web.file_responses import content_headers, file_response, has_current_file
+from surelabel.web.image_responses import ImageDescription
 from surelabel.web.image_worker import ImageWorkerPool
 from surelabel.web.index_session import IndexedImage, IndexSession
 from surelabel.web.recognizer_service import RecognizerService
 from surelabel.web.thumbnail_cache import ThumbnailCache
 
-CHUNK_BYTES = 2**18
 PLACEHOLDER_HEADER = "x-surelabel-placeholder"
 UNKNOWN_IMAGE: dict[int | str, dict[str, Any]] = {
-    404: {"description": "The image is not in the index, or has no file."}
+    404: describe_error("The image is not in the index, or has no file.")
 }
+UNCHANGED = {"description": "The client has the current content."}
 Identifier = Annotated[str, Path(max_length=64, description="Identifier of a hit")]
 Side = Annotated[int, Query(alias="size", ge=64, le=512, description="Longer side in pixels")]
 
@@ -51,7 +48,7 @@ def create_image_routes(
     """
     router = APIRouter(prefix="/images/{identifier}", tags=["images"], responses=UNKNOWN_IMAGE)
 
-    @router.get("", summary="Describe an image")
+    @router.get("", summary="Describe an image", response_model=ImageDescription)
     def describe(
         identifier: Identifier, limit: Annotated[int, Query(ge=1, le=1000)] = 20
     ) -> JSONResponse:
@@ -66,7 +63,13 @@ def create_image_routes(
             {"id": identifier, "path": image.path, **_file_metadata(image), "labels": labels}
         )
 
-    @router.get("/thumbnail", summary="Return a thumbnail as JPEG", response_class=Response)
+    @router.head("/thumbnail", include_in_schema=False)
+    @router.get(
+        "/thumbnail",
+        summary="Return a thumbnail as JPEG",
+        response_class=Response,
+        responses={200: describe_content("image/jpeg"), 304: UNCHANGED},
+    )
     async def thumbnail(identifier: Identifier, request: Request, side: Side = 256) -> Response:
         """Return an upright JPEG without metadata.
 
@@ -75,7 +78,7 @@ def create_image_routes(
         """
         try:
             real_path, tag = await run_in_threadpool(_find_file, session, identifier, side)
-            if _is_unchanged(request, tag):
+            if has_current_file(request, f'"{tag}"'):
                 return Response(status_code=304, headers=_cache_headers(tag))
             content = thumbnails.get(tag)
             if content is None:
@@ -85,22 +88,49 @@ def create_image_routes(
             return _placeholder_response(side, error)
         return Response(content, media_type="image/jpeg", headers=_cache_headers(tag))
 
-    @router.get("/file", summary="Return the image file", response_class=Response)
-    async def file(identifier: Identifier) -> Response:
-        """Return the unchanged bytes, with the content type of the decoded format."""
+    @router.head("/file", include_in_schema=False)
+    @router.get(
+        "/file",
+        summary="Return the image file",
+        response_class=Response,
+        responses={
+            200: describe_content("image/*", "application/octet-stream"),
+            206: describe_content("image/*", "application/octet-stream"),
+            304: UNCHANGED,
+            416: describe_error("The range contains no byte of the file."),
+        },
+    )
+    async def file(identifier: Identifier, request: Request) -> Response:
+        """Return the unchanged bytes, with the content type of the decoded format.
+
+        Of a file, a part can be requested with the header `Range`; then the status is 206, or 416
+        if the part contains no byte of the file. An image in a container or an object store is
+        always sent as a whole.
+        """
         try:
-            real_path, _ = await run_in_threadpool(_find_file, session, identifier)
-            if not await run_in_threadpool(is_plain_file, real_path):
-                content_type, content = await workers.run("read_content", path=real_path)
-                return Response(
-                    content, media_type=content_type, headers=_file_headers(content_type)
-                )
-            content_type, _ = await workers.run("read_content_type", path=real_path)
-            return await run_in_threadpool(_stream_file, real_path, content_type)
+            real_path, tag = await run_in_threadpool(_find_file, session, identifier)
+            if await run_in_threadpool(is_plain_file, real_path):
+                content_type, _ = await workers.run("read_content_type", path=real_path)
+                return await run_in_threadpool(file_response, real_path, content_type, request)
+            if has_current_file(request, f'"{tag}"'):
+                return Response(status_code=304, headers=_cache_headers(tag))
+            content_type, content = await workers.run("read_content", path=real_path)
+            headers = content_headers(content_type) | _cache_headers(tag)
+            return Response(content, media_type=content_type, headers=headers)
         except DataError as error:
             raise HTTPException(404, _without_path(error)) from error
 
-    @router.get("/heat-map", summary="Return a heat map as PNG", response_class=Response)
+    @router.get(
+        "/heat-map",
+        summary="Return a heat map as PNG",
+        response_class=Response,
+        responses={
+            200: describe_content("image/png"),
+            304: UNCHANGED,
+            422: describe_error("The image cannot be read."),
+            501: describe_error("The recognizer is missing, or computes no heat maps."),
+        },
+    )
     async def heat_map(
         identifier: Identifier,
         request: Request,
@@ -119,7 +149,7 @@ def create_image_routes(
             )
         except DataError as error:
             raise HTTPException(404, _without_path(error)) from error
-        if _is_unchanged(request, tag):
+        if has_current_file(request, f'"{tag}"'):
             return Response(status_code=304, headers=_cache_headers(tag))
         content = thumbnails.get(tag)
         if content is None:
@@ -131,6 +161,19 @@ def create_image_routes(
         return Response(content, media_type="image/png", headers=_cache_headers(tag))
 
     return router
+
+
+def describe_content(*content_types: str) -> dict[str, Any]:
+    """Return the description of a response of bytes, for the description of the interface.
+
+    Args:
+        content_types: Possible content types.
+    """
+    schema = {"type": "string", "format": "binary"}
+    return {
+        "description": "Bytes of the image",
+        "content": {content_type: {"schema": schema} for content_type in content_types},
+    }
 
 
 def _file_metadata(image: IndexedImage) -> dict[str, Any]:
@@ -160,39 +203,9 @@ def _find_file(session: IndexSession, identifier: str, *key: object) -> tuple[st
     return real_path, blake2b(os.fsencode(text), digest_size=16).hexdigest()
 
 
-def _stream_file(real_path: str, content_type: str) -> StreamingResponse:
-    """Return a response that reads a file in parts.
-
-    Raises:
-        DataError: If the file cannot be opened.
-    """
-    stack = ExitStack()
-    stream, size = stack.enter_context(open_servable_file(real_path))
-
-    def chunks() -> Iterator[bytes]:
-        with stack:
-            remaining = size
-            while remaining and (chunk := stream.read(min(CHUNK_BYTES, remaining))):
-                remaining -= len(chunk)
-                yield chunk
-
-    headers = {**_file_headers(content_type), "content-length": str(size)}
-    return StreamingResponse(chunks(), media_type=content_type, headers=headers)
-
-
-def _file_headers(content_type: str) -> dict[str, str]:
-    """Return the headers of a file; a format that no browser shows is stored by the browser."""
-    disposition = "inline" if content_type.startswith("image/") else "attachment"
-    return {"cache-control": "private, no-cache", "content-disposition": disposition}
-
-
 def _cache_headers(tag: str) -> dict[str, str]:
     """Return headers with which a browser caches a content, and asks whether it changed."""
     return {"cache-control": "private, no-cache", "etag": f'"{tag}"'}
-
-
-def _is_unchanged(request: Request, tag: str) -> bool:
-    return request.headers.get("if-none-match") == f'"{tag}"'
 
 
 def _placeholder_response(side: int, error: DataError) -> Response:

@@ -10,6 +10,7 @@ from surelabel.web.correction_proposals import (
     propose_representative_images,
     propose_target_checks,
 )
+from surelabel.web.correction_responses import Proposals
 from surelabel.web.index_session import IndexSession
 
 MAX_PROPOSALS = 200
@@ -25,7 +26,7 @@ def create_proposal_routes(session: IndexSession, log: CorrectionLog) -> APIRout
     """
     router = APIRouter(tags=["corrections"])
 
-    @router.get("/proposals", summary="Propose images to correct")
+    @router.get("/proposals", summary="Propose images to correct", response_model=Proposals)
     def propose(
         kind: Literal["label_next", "audit"],
         count: Annotated[int, Query(ge=1, le=MAX_PROPOSALS)] = 24,

@@ -8,14 +8,21 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from surelabel.errors import DataError, MissingPart
+from surelabel.web.error_responses import describe_error
 from surelabel.web.file_access import resolve_servable_file
 from surelabel.web.image_routes import UNKNOWN_IMAGE, Identifier
 from surelabel.web.index_session import IndexSession
+from surelabel.web.recalibration_responses import (
+    ImageUncertainty,
+    RecalibrationEvaluation,
+    RecalibrationStart,
+    RecalibrationState,
+)
 from surelabel.web.recalibration_service import CheckedImages, RecalibrationService
 from surelabel.web.recognizer_service import RecognizerService
 
 REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"description": "There are too few checked images, or the recalibration is refused."}
+    400: describe_error("There are too few checked images, or the recalibration is refused.")
 }
 
 
@@ -31,7 +38,11 @@ def create_recalibration_routes(
     """
     router = APIRouter(tags=["recalibration"])
 
-    @router.get("/recalibration", summary="Describe the state of the recalibration")
+    @router.get(
+        "/recalibration",
+        summary="Describe the state of the recalibration",
+        response_model=RecalibrationState,
+    )
     def state() -> JSONResponse:
         """Return the number of checked images, and the state of the last recalibration.
 
@@ -39,7 +50,12 @@ def create_recalibration_routes(
         """
         return JSONResponse(recalibration.status())
 
-    @router.post("/recalibration", summary="Evaluate a recalibration", responses=REFUSED)
+    @router.post(
+        "/recalibration",
+        summary="Evaluate a recalibration",
+        response_model=RecalibrationEvaluation,
+        responses=REFUSED,
+    )
     async def evaluate() -> JSONResponse:
         """Fit a scale and a shift on the checked images of the random sample.
 
@@ -54,7 +70,8 @@ def create_recalibration_routes(
         "/recalibration/apply",
         summary="Apply the evaluated recalibration",
         status_code=202,
-        responses=REFUSED | {501: {"description": "The recognizer of the index is missing."}},
+        response_model=RecalibrationStart,
+        responses=REFUSED | {501: describe_error("The recognizer of the index is missing.")},
     )
     def apply() -> JSONResponse:
         """Save the recalibrated recognizer beside the index, and compute all log-odds again.
@@ -67,6 +84,7 @@ def create_recalibration_routes(
     @router.get(
         "/images/{identifier}/uncertainty",
         summary="Return the uncertainty of the labels of an image",
+        response_model=ImageUncertainty,
         responses=UNKNOWN_IMAGE,
     )
     async def uncertainty(identifier: Identifier) -> JSONResponse:

@@ -11,7 +11,7 @@ from surelabel.web.image_worker import ImageWorkerPool
 TASKS_MODULE = "surelabel.web.recognizer_tasks"  # not imported here, because it imports torch
 LOADING_SECONDS = 600.0
 NO_RECOGNIZER = (
-    "Uploads and heat maps need the recognizer of the index, which the index does not record. "
+    "Uploads, heat maps and recalibrations need the recognizer, which the index does not record. "
     "Start the server with --model, or run `surelabel index` with --model once."
 )
 

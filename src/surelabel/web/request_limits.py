@@ -28,6 +28,9 @@ class RequestLimits:
         n_requests: Number of requests that are in work at the same time.
         n_uploads: Number of uploads that are in work at the same time.
         n_connections: Number of connections.
+        n_wrong_tokens: Number of wrong tokens of a client address in the time
+            ``wrong_token_seconds``.
+        wrong_token_seconds: Time in which wrong tokens are counted.
     """
 
     query_bytes: int = 64 * 2**10
@@ -41,6 +44,8 @@ class RequestLimits:
     n_requests: int = 128
     n_uploads: int = 32
     n_connections: int = 512
+    n_wrong_tokens: int = 10
+    wrong_token_seconds: float = 60.0
 
 
 class RequestLimitsMiddleware:
@@ -69,9 +74,7 @@ class RequestLimitsMiddleware:
         self._n_uploads += is_upload
         try:
             body = _LimitedBody(receive, self._body_limit(is_upload=is_upload), self._limits)
-            await self._application(scope, body.receive, self._limited_send(send))
-        except TimeoutError:
-            return  # the client does not accept the response, so that the connection is closed
+            await self._application(scope, body.receive, send)
         finally:
             self._n_requests -= 1
             self._n_uploads -= is_upload
@@ -80,28 +83,22 @@ class RequestLimitsMiddleware:
         """Return the response to a request that exceeds a limit, or None."""
         limits, length = self._limits, Headers(scope=scope).get("content-length", "0")
         if len(scope["query_string"]) > limits.query_bytes:
-            return _limit_response(
+            return limit_response(
                 414, f"The query string must have at most {limits.query_bytes} bytes."
             )
         body_limit = self._body_limit(is_upload=is_upload)
         if not length.isdecimal() or int(length[:20]) > body_limit:
-            return _limit_response(413, _describe_body_limit(body_limit))
+            return limit_response(413, _describe_body_limit(body_limit))
         if self._n_requests >= limits.n_requests or (
             is_upload and self._n_uploads >= limits.n_uploads
         ):
-            return _limit_response(
+            return limit_response(
                 503, "Too many requests are in work. Repeat the request later.", retry=True
             )
         return None
 
     def _body_limit(self, *, is_upload: bool) -> int:
         return self._limits.upload_bytes if is_upload else self._limits.body_bytes
-
-    def _limited_send(self, send: Send) -> Send:
-        async def send_in_time(message: Message) -> None:
-            await asyncio.wait_for(send(message), self._limits.send_seconds)
-
-        return send_in_time
 
 
 class _LimitedBody:
@@ -138,6 +135,13 @@ def _describe_body_limit(max_bytes: int) -> str:
     return f"The body must have at most {max_bytes} bytes. Send fewer or smaller images."
 
 
-def _limit_response(status: int, message: str, *, retry: bool = False) -> JSONResponse:
+def limit_response(status: int, message: str, *, retry: bool = False) -> JSONResponse:
+    """Return the response to a request that exceeds a limit, and close the connection.
+
+    Args:
+        status: Status code.
+        message: Message of the error.
+        retry: Whether the client can repeat the request after a second.
+    """
     headers = {"connection": "close"} | ({"retry-after": "1"} if retry else {})
     return JSONResponse({"error": message}, status, headers)

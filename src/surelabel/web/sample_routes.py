@@ -7,6 +7,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from surelabel.data.correction_log import CorrectionLog
+from surelabel.web.correction_responses import SampleResult
+from surelabel.web.error_responses import describe_error
 from surelabel.web.index_sample import IndexSampler
 from surelabel.web.index_session import IndexSession
 from surelabel.web.indexed_images import describe_images
@@ -38,7 +40,8 @@ def create_sample_routes(session: IndexSession, log: CorrectionLog) -> APIRouter
     @router.post(
         "/sample",
         summary="Sample images at random",
-        responses={400: {"description": "The body is invalid."}},
+        response_model=SampleResult,
+        responses={400: describe_error("The body is invalid.")},
     )
     def sample(body: SampleRequest) -> JSONResponse:
         """Extend the random sample until it has `count` unchecked images, and return these.

@@ -7,13 +7,14 @@ from fastapi.responses import JSONResponse
 
 from surelabel.errors import InputError, UnknownName
 from surelabel.retrieval import parse
-from surelabel.web.error_responses import error_response
+from surelabel.web.error_responses import describe_error, error_response
 from surelabel.web.index_session import IndexSession
+from surelabel.web.search_responses import LabelPage, SearchPage
 
 MAX_PAGE = 200  # images of a page
 COUNT_SECONDS = 1.0  # time for which a request waits for the expected numbers
 INVALID_QUERY: dict[int | str, dict[str, Any]] = {
-    400: {"description": "The query or another argument is invalid."}
+    400: describe_error("The query or another argument is invalid.")
 }
 
 
@@ -25,7 +26,9 @@ def create_search_routes(session: IndexSession) -> APIRouter:
     """
     router = APIRouter(tags=["search"])
 
-    @router.get("/search", summary="Search images", responses=INVALID_QUERY)
+    @router.get(
+        "/search", summary="Search images", response_model=SearchPage, responses=INVALID_QUERY
+    )
     def search(
         q: Annotated[str, Query(description="Query, such as `lion & !guitar`")],
         offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
@@ -59,7 +62,7 @@ def create_search_routes(session: IndexSession) -> APIRouter:
             }
         )
 
-    @router.get("/labels", summary="List labels", responses=INVALID_QUERY)
+    @router.get("/labels", summary="List labels", response_model=LabelPage, responses=INVALID_QUERY)
     def labels(
         prefix: Annotated[str, Query(max_length=200, description="Case is ignored.")] = "",
         limit: Annotated[int, Query(ge=1, le=10_000)] = 100,

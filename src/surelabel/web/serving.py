@@ -14,7 +14,7 @@ from surelabel.retrieval import Index
 from surelabel.retrieval.query_encoding import QueryEncoder
 from surelabel.web.access_control import AccessRules
 from surelabel.web.application import create_application
-from surelabel.web.connection_timeouts import timed_connection_class
+from surelabel.web.connection_limits import limited_connection_class
 from surelabel.web.index_session import IndexSession
 from surelabel.web.recognizer_service import RecognizerService
 from surelabel.web.report_file import ReportFile
@@ -85,7 +85,7 @@ class IndexServer:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self.application,
-                http=timed_connection_class(limits.header_seconds),
+                http=limited_connection_class(limits),
                 ws="none",
                 log_config=None,
                 log_level="error",  # a warning for each refused connection would fill a log
@@ -93,7 +93,6 @@ class IndexServer:
                 server_header=False,
                 proxy_headers=False,
                 h11_max_incomplete_event_size=limits.header_bytes,
-                limit_concurrency=limits.n_connections,
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             )
         )

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from surelabel.web.index_session import IndexSession
 from surelabel.web.page_rendering import render_page
 from surelabel.web.recognizer_service import RecognizerService
 from surelabel.web.request_metrics import RequestMetrics
+from surelabel.web.status_responses import ServerHealth
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -30,7 +31,7 @@ def create_status_routes(
     """
     router = APIRouter(tags=["status"])
 
-    @router.get("/health", summary="Describe the state of the server")
+    @router.get("/health", summary="Describe the state of the server", response_model=ServerHealth)
     def health() -> JSONResponse:
         """Return the state of the index and of the recognizer."""
         index = session.current().index
@@ -48,7 +49,12 @@ def create_status_routes(
             }
         )
 
-    @router.get("/metrics", summary="Return metrics", response_class=PlainTextResponse)
+    @router.get(
+        "/metrics",
+        summary="Return metrics",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
     async def metrics_text() -> PlainTextResponse:
         """Return numbers and times of requests in the text format of Prometheus."""
         text = metrics.format(await run_in_threadpool(gauges))

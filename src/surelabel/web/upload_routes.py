@@ -8,6 +8,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from surelabel.errors import DataError
+from surelabel.web.error_responses import describe_error
+from surelabel.web.image_responses import UploadResult
 from surelabel.web.index_session import IndexSession
 from surelabel.web.recognizer_service import RecognizerService
 
@@ -48,11 +50,12 @@ def create_upload_routes(session: IndexSession, recognizer: RecognizerService) -
     @router.post(
         "/tag",
         summary="Predict the labels of uploaded images",
+        response_model=UploadResult,
         openapi_extra=FORM,
         responses={
-            400: {"description": "The form is invalid."},
-            413: {"description": "The body is too large."},
-            501: {"description": "The recognizer of the index is missing."},
+            400: describe_error("The form is invalid."),
+            413: describe_error("The body is too large."),
+            501: describe_error("The recognizer of the index is missing."),
         },
     )
     async def tag(

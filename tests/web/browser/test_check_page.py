@@ -56,8 +56,12 @@ def test_images_of_the_sample_are_checked_for_all_labels(checked_server, open_pa
     expect(page.locator("#recalibration-state")).to_contain_text("19 are missing")
     second = page.locator("#check-path").text_content()
     assert second != path
+    page.get_by_role("button", name="Undo the last check").click()
+    expect(page.locator("#check-path")).to_have_text(path)
+    expect(page.locator("#check-toggles :checked")).to_have_count(len(probable) + 1)
+    expect(page.locator("#recalibration-state")).to_contain_text("20 are missing")
     page.get_by_role("button", name="Skip").click()
-    expect(page.locator("#check-path")).not_to_have_text(second)
+    expect(page.locator("#check-path")).to_have_text(second)
     expect(page.locator("#check-note")).to_contain_text("Skipped images come again")
 
 
@@ -96,7 +100,7 @@ def test_proposals_are_opened_and_corrected(plain_server, open_page):
     page.locator("#view-labels li").first.wait_for()
     page.locator("#view-find").press_sequentially("lio")
     page.get_by_role("option", name="lion").click()
-    expect(page.get_by_role("button", name="Heat map of lion")).to_be_focused()
+    expect(page.get_by_role("button", name="lion is positive", exact=True)).to_be_focused()
     page.get_by_role("button", name="lion is negative", exact=True).click()
     expect(page.locator("#view-messages")).to_contain_text("lion is negative")
     rows = plain_server.client.get("/api/corrections").json()["corrections"]
@@ -114,6 +118,7 @@ def test_a_target_that_is_probably_wrong_is_changed(plain_server, open_page):
     tile = page.locator("[data-kind=audit] .tile").first
     tile.get_by_role("button", name="lion is positive").click()
     expect(page.locator("#messages")).to_contain_text("lion is positive")
+    expect(tile).to_contain_text("Corrected: positive")
     row = plain_server.client.get("/api/corrections").json()["corrections"][0]
     assert (row["chosen_by"], row["corrected"]) == ("audit", 1)
 
@@ -132,5 +137,6 @@ def test_the_history_lists_corrections_and_undoes_them(plain_server, open_page):
     expect(page.locator("#history tr").first).to_contain_text("lion positive")
     page.locator("#history tr").first.get_by_role("button", name="Undo").click()
     expect(page.locator("#history tr").first).to_contain_text("undone")
+    expect(page.get_by_role("region", name="Corrections", exact=True)).to_be_focused()
     path = f"/api/images/{hit['id']}/corrections"
     assert plain_server.client.get(path).json()["labels"] == {}

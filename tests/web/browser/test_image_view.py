@@ -59,6 +59,20 @@ def test_a_correction_is_recorded_and_undone(page, scene_server):
     assert corrections(scene_server, page) == {}
 
 
+def test_undo_by_keyboard_keeps_the_focus(page, scene_server):
+    page.locator(".tile-image").nth(4).click()
+    wrong = page.get_by_role("button", name="lion is negative", exact=True)
+    wrong.press("Enter")
+    page.locator("#view-messages").get_by_role("button", name="Undo").press("Enter")
+    expect(page.locator("#view-messages")).to_contain_text("The correction was undone.")
+    expect(wrong).to_be_focused()
+    wrong.press("Enter")
+    expect(wrong).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("u")
+    expect(wrong).to_have_attribute("aria-pressed", "false")
+    assert corrections(scene_server, page) == {}
+
+
 def test_unknown_removes_the_target_of_a_label(page, scene_server):
     page.locator(".tile-image").nth(2).click()
     right = page.get_by_role("button", name="lion is positive", exact=True)
@@ -123,7 +137,7 @@ def test_similar_images_are_searched_with_the_probability_that_was_chosen(page):
     page.get_by_role("button", name="More like this").click()
     expect(page.locator("#query")).to_have_value(f"like:{name}")
     expect(page.locator(".tile-name").first).to_have_text(name)
-    expect(page.locator(".tile-value").first).to_have_text("similarity 1.000")
+    expect(page.locator(".tile-value").first).to_have_text("1.000")
     assert "min=0.01" in page.evaluate("location.hash")
 
 
@@ -133,6 +147,10 @@ def test_the_address_of_an_image_opens_it_and_back_closes_it(page, open_page):
     title = page.locator("#view-title").text_content()
     other = open_page(page.url)
     expect(other.locator("#view-title")).to_have_text(title)
+    other.get_by_role("button", name="Next image").click()
+    expect(other.locator("#view-title")).not_to_have_text(title)
+    other.keyboard.press("Escape")
+    expect(other.locator('[data-index="4"]')).to_be_focused()
     page.go_back()
     expect(page.get_by_role("dialog")).to_be_hidden()
 
@@ -140,6 +158,9 @@ def test_the_address_of_an_image_opens_it_and_back_closes_it(page, open_page):
 def test_an_image_that_left_the_index_is_reported(open_page, scene_server):
     page = open_page(f"{scene_server.url}/#search?q=lion&image=0-5-0000000000000000")
     expect(page.locator("#view-messages")).to_contain_text("is not in the index")
+    page.get_by_role("button", name="Load the page again").click()
+    expect(page.locator("#result-count")).to_have_text("61 hits")
+    expect(page.get_by_role("dialog")).to_be_hidden()
 
 
 def test_an_image_without_a_file_shows_a_placeholder(open_page, large_server):
@@ -147,5 +168,5 @@ def test_an_image_without_a_file_shows_a_placeholder(open_page, large_server):
     page.locator(".tile-image").first.click()
     expect(page.locator("#view-image")).to_have_js_property("naturalWidth", 512)
     expect(page.locator("#view-labels li")).to_have_count(2)
-    page.get_by_role("button", name="Heat map of lion").click()
-    expect(page.locator("#view-messages")).to_contain_text("does not exist")
+    expect(page.locator("#view-note")).to_contain_text("does not exist")
+    expect(page.get_by_role("button", name="Heat map of lion")).to_be_hidden()

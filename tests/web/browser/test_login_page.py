@@ -29,6 +29,13 @@ def test_a_browser_logs_in_with_the_token_and_keeps_its_query(guarded, open_page
     page.wait_for_url(f"{guarded.url}/#search?q=lion")
     expect(page.locator("#result-count")).to_have_text("1 hit")
     assert "token" not in page.url
+    page.context.clear_cookies()
+    page.locator("#min-probability").fill("0.01")
+    page.wait_for_url("**/login?expired#search?q=lion&min=0.01")
+    expect(page.locator("#login-expired")).to_be_visible()
+    page.get_by_label("Token").fill(" a-long-token ")  # copied with spaces
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{guarded.url}/#search?q=lion&min=0.01")
     page.goto(f"{guarded.url}/login")
     page.wait_for_url(f"{guarded.url}/")
 

@@ -132,6 +132,7 @@ def test_a_server_that_does_not_answer_is_reported(page, scene_server):
     page.route("**/api/search?*", lambda route: route.abort())
     search(page, "guitar")
     expect(page.locator("#messages")).to_contain_text("The server does not answer.")
+    expect(page.locator("#result-count")).to_have_text("The search failed. Repeat it.")
     page.unroute("**/api/search?*")
     page.press("#query", "Enter")
     expect(page.locator("#result-count")).to_have_text("61 hits")

@@ -118,8 +118,8 @@ class LabelEstimator(nn.Module):
         """
         if not rows or not all(len(canvas) for canvas in rows):
             raise InputError(
-                "rows must contain at least one canvas, and one row number or more for each canvas; "
-                f"got {list(rows)}. Remove canvases without images."
+                "rows must contain at least one canvas, and one row number or more for each "
+                f"canvas; got {list(rows)}. Remove canvases without images."
             )
         used_rows = sorted({int(row) for canvas in rows for row in canvas})
         if used_rows[0] < 0 or used_rows[-1] >= len(self.log_odds):

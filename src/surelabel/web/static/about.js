@@ -63,7 +63,8 @@ async function loadHistory(offset) {
   byId("about-file").textContent = content.file ?? "–";
   const checked = `${countOf(nChecked, "image")} of the random sample checked completely`;
   byId("history-count").textContent = n
-    ? `${countOf(n, "correction")} of ${countOf(nImages, "image")}; ${checked}.`
+    ? `${countOf(n, "correction")}, with the undone ones. ` +
+      `${countOf(nImages, "image")} corrected; ${checked}.`
     : "No target was corrected.";
   const hasMore = corrections.length < n && content.corrections.length > 0;
   const events = eventsOf(corrections);
@@ -89,7 +90,9 @@ function createRow(rows, isCut) {
   const name = relativePath(path);
   const labels = describeLabels(rows, isCut);
   const undo = async () => {
-    if (await undoCorrection(event, image)) loadHistory(0).catch(showError);
+    if (!(await undoCorrection(event, image))) return;
+    await loadHistory(0).catch(showError);
+    byId("history-region").focus({ preventScroll: true }); // the button was removed
   };
   const open = { class: "link", click: () => openImageView(image) };
   return element(

@@ -1,6 +1,9 @@
 /** Send requests to the API of the server. */
 
-const NETWORK_ERROR = "The server does not answer. Check that it runs, and repeat the request.";
+export const NETWORK_ERROR =
+  "The server does not answer. Check that it runs, and repeat the request.";
+
+const answerListeners = [];
 
 /** Error of a request, with the sentence of the server. */
 export class RequestError extends Error {
@@ -56,6 +59,16 @@ export function errorOfText(text, status) {
   return new RequestError(`The server answered with the status ${status}.`, status);
 }
 
+/** Call a function after each response of the server. */
+export function onAnswer(listener) {
+  answerListeners.push(listener);
+}
+
+/** Open the form for the token, because the server refused the cookie. */
+export function openLogin() {
+  location.assign(`/login?expired${location.hash}`);
+}
+
 async function send(address, options) {
   let response;
   try {
@@ -63,7 +76,8 @@ async function send(address, options) {
   } catch (error) {
     throw isAborted(error) ? error : new RequestError(NETWORK_ERROR, 0);
   }
+  for (const listener of answerListeners) listener();
   if (response.ok) return response;
-  if (response.status === 401) location.assign(`/login${location.hash}`);
+  if (response.status === 401) openLogin();
   throw errorOfText(await response.text(), response.status);
 }

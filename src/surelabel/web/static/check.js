@@ -1,6 +1,7 @@
 /** Check all labels of randomly sampled images. */
 
 import { getJson, imageAddress, postJson } from "./api.js";
+import { undoCorrection } from "./corrections.js";
 import { byId, element } from "./elements.js";
 import { LabelCompletion } from "./label_completion.js";
 import { showError, showMessage } from "./messages.js";
@@ -14,12 +15,14 @@ const IS_POSITIVE = 0.5; // probability from which a label is preselected
 let images = [];
 let nChecked = 0; // in this sample
 let nImages = 0;
+let lastCheck = null; // event and image of the last check
 
 /** Connect the buttons of the tab. */
 export function startCheck() {
   byId("check-start").addEventListener("click", () => drawSample().catch(showError));
   byId("check-save").addEventListener("click", saveImage);
   byId("check-skip").addEventListener("click", skipImage);
+  byId("check-undo").addEventListener("click", undoLastCheck);
   const input = byId("check-add");
   const fragmentAt = (text) => ({ prefix: text, start: 0, end: text.length });
   new LabelCompletion(input, byId("check-options"), fragmentAt, (name) => {
@@ -36,7 +39,7 @@ async function drawSample() {
   try {
     const sample = await postJson("sample", { count: COUNT, seed: SEED });
     images = sample.images.filter((image) => !image.is_checked).slice(0, COUNT);
-    [nChecked, nImages] = [0, images.length];
+    [nChecked, nImages, lastCheck] = [0, images.length, null];
     byId("check-note").hidden = images.length > 0;
     byId("check-note").textContent = images.length ? "" : "All images of the index were checked.";
     showNextImage();
@@ -52,20 +55,25 @@ function showNextImage() {
   byId("check-start").hidden = Boolean(image);
   byId("check-skip").disabled = images.length < 2;
   byId("check-start").textContent = `Check ${COUNT} more images`;
-  if (!image) return;
+  byId("check-undo").hidden = lastCheck === null;
+  if (!image) {
+    byId("check-note").hidden = nImages > 0;
+    if (nImages) byId("check-start").focus();
+    return;
+  }
   const name = fileName(image.path);
   byId("check-image").src = imageAddress(image.id, "thumbnail", { size: 512 });
   byId("check-image").alt = name;
   byId("check-path").textContent = relativePath(image.path);
-  const toggles = image.labels.map(({ label, probability }) =>
-    createToggle(label, probability, probability >= IS_POSITIVE),
+  const toggles = image.labels.map(({ label, probability, target }) =>
+    createToggle(label, probability, target ?? probability >= IS_POSITIVE),
   );
   byId("check-toggles").replaceChildren(...toggles);
   byId("check-question").focus({ preventScroll: true });
 }
 
 function createToggle(label, probability, isPositive) {
-  const input = element("input", { type: "checkbox", checked: isPositive });
+  const input = element("input", { type: "checkbox", checked: Boolean(isPositive) });
   input.dataset.label = label;
   const value = probability === null ? "" : formatPercent(probability);
   const texts = [element("span", {}, label), element("span", { class: "soft" }, value)];
@@ -108,7 +116,9 @@ async function saveImage() {
   }
   byId("check-save").disabled = true;
   try {
-    await postJson("corrections", { image: image.id, labels, others: 0, sample: true });
+    const content = { image: image.id, labels, others: 0, sample: true };
+    const { event } = await postJson("corrections", content);
+    lastCheck = { event, image: { ...image, labels: labelsWithTargets(image, labels) } };
     nChecked += 1;
     images.shift();
     showNextImage();
@@ -118,6 +128,30 @@ async function saveImage() {
   } finally {
     byId("check-save").disabled = false;
   }
+}
+
+/** Return the labels of a checked image; labels that were added have no probability. */
+function labelsWithTargets(image, targets) {
+  const probabilities = new Map(image.labels.map((row) => [row.label, row.probability]));
+  return Object.entries(targets).map(([label, target]) => ({
+    label,
+    probability: probabilities.get(label) ?? null,
+    target,
+  }));
+}
+
+/** Undo the last check, and show its image again with its targets. */
+async function undoLastCheck() {
+  const { event, image } = lastCheck;
+  byId("check-undo").disabled = true;
+  if (await undoCorrection(event, image.id)) {
+    lastCheck = null;
+    nChecked -= 1;
+    images.unshift(image);
+    showNextImage();
+    await refreshRecalibration().catch(showError);
+  }
+  byId("check-undo").disabled = false;
 }
 
 function skipImage() {

@@ -2,6 +2,7 @@
 
 import { postJson } from "./api.js";
 import { showError, showMessage } from "./messages.js";
+import { isolate } from "./number_format.js";
 
 export const TARGET_TEXTS = new Map([
   [1, "positive"],
@@ -10,6 +11,7 @@ export const TARGET_TEXTS = new Map([
 ]);
 const MAX_QUERY = 2000; // characters of a query that the server records
 const listeners = [];
+let last = null; // last correction: event and identifier of the image
 const recent = new Map(); // labels that were corrected since the page was loaded, by image
 
 /** Call a function with the identifier of each image whose corrections change. */
@@ -37,6 +39,7 @@ export async function correctLabels(image, labels, origin) {
     if (note) showMessage(note);
     recent.set(image.id, { event, labels: { ...recent.get(image.id)?.labels, ...labels } });
     notify(image.id);
+    last = { event, image: image.id };
     showMessage(describeTargets(image.name, labels), {
       action: "Undo",
       run: () => undoCorrection(event, image.id),
@@ -48,8 +51,14 @@ export async function correctLabels(image, labels, origin) {
   }
 }
 
+/** Undo the last correction of this page, once. */
+export function undoLastCorrection() {
+  if (last) undoCorrection(last.event, last.image);
+}
+
 /** Undo an event. Return whether the server removed it. */
 export async function undoCorrection(event, image) {
+  if (last?.event === event) last = null;
   try {
     await postJson("corrections/undo", { event });
     recent.delete(image);
@@ -66,7 +75,7 @@ function describeTargets(name, labels) {
   const parts = Object.entries(labels).map(
     ([label, target]) => `${label} is ${TARGET_TEXTS.get(target)}`,
   );
-  return `${name}: ${parts.join(", ")}.`;
+  return `${isolate(name)}: ${parts.join(", ")}.`;
 }
 
 function notify(image) {

@@ -1,10 +1,10 @@
 /** Show one image with its labels, heat maps and corrections in a dialog. */
 
 import { getBlob, getJson, imageAddress, isAborted } from "./api.js";
-import { onCorrection } from "./corrections.js";
+import { onCorrection, undoLastCorrection } from "./corrections.js";
 import { byId, element } from "./elements.js";
 import { changeLocation, closeLocationImage, locationState } from "./location_state.js";
-import { showError } from "./messages.js";
+import { showError, showMessage } from "./messages.js";
 import { fileName, relativePath } from "./number_format.js";
 import { queryLabels, quotePath } from "./query_language.js";
 import {
@@ -16,6 +16,7 @@ import {
 } from "./view_labels.js";
 
 const N_LABELS = 1000; // labels of a request; the list shows the first labels
+const UNKNOWN_IMAGE = "The image is not in the index. The index was changed.";
 const SIDE = 512; // pixels of a heat map, and of the thumbnail in place of a file
 
 const dialog = byId("image-view");
@@ -32,6 +33,12 @@ let heatMapAddress = null;
  */
 export function showImageSequence(images) {
   sequence = images;
+  updateButtons();
+}
+
+/** Return whether the image view leads through a sequence of images. */
+export function hasImageSequence() {
+  return sequence !== null;
 }
 
 /** Open the image view; the address of the page changes. */
@@ -91,8 +98,23 @@ function showImage(identifier) {
   byId("view-title").focus();
   updateButtons();
   describe(identifier)
-    .then(() => Promise.all([loadCorrections(identifier), loadUncertainties(identifier)]))
-    .catch((error) => identifier === shown && showError(error));
+    .then(() => Promise.all([
+      loadCorrections(identifier),
+      loadUncertainties(identifier),
+      hideHeatMapsWithoutRecognizer(),
+    ]))
+    .catch((error) => identifier === shown && showImageError(error));
+}
+
+/** Show an error. If the image is unknown, the page shows an earlier revision of the index. */
+function showImageError(error) {
+  const run = () => {
+    changeLocation({ image: null }, true);
+    location.reload();
+  };
+  if (error.status === 404) {
+    showMessage(UNKNOWN_IMAGE, { isError: true, action: "Load the page again", run });
+  } else showError(error);
 }
 
 async function describe(identifier) {
@@ -137,6 +159,11 @@ async function loadUncertainties(identifier) {
     if (isAborted(error)) return;
     byId("view-note").textContent = error.message;
   }
+}
+
+async function hideHeatMapsWithoutRecognizer() {
+  const { recognizer } = await getJson("health", {}, request.signal);
+  dialog.classList.toggle("has-no-recognizer", recognizer.state === "missing");
 }
 
 /** Return how the shown image was chosen. */
@@ -186,7 +213,11 @@ function releaseHeatMap() {
 /** Show a thumbnail, if the browser cannot show the format of the file. */
 function showThumbnailInstead() {
   const image = byId("view-image");
-  if (!shown || heatMapAddress || image.dataset.isThumbnail) return;
+  if (!shown || heatMapAddress) return;
+  if (image.dataset.isThumbnail) {
+    image.removeAttribute("src");
+    return;
+  }
   image.dataset.isThumbnail = "true";
   image.src = imageAddress(shown, "thumbnail", { size: SIDE });
 }
@@ -221,6 +252,7 @@ function handleKey(event) {
   if (isText || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "ArrowLeft") step(-1);
   else if (event.key === "ArrowRight") step(1);
+  else if (event.key === "u") undoLastCorrection();
   else return;
   event.preventDefault();
 }

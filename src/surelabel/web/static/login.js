@@ -16,7 +16,7 @@ async function logIn(event) {
     const response = await fetch("/api/login", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ token: byId("token").value }),
+      body: JSON.stringify({ token: byId("token").value.trim() }),
     });
     if (response.ok) return openPage();
     error.textContent = (await response.json()).error;
@@ -29,6 +29,7 @@ async function logIn(event) {
 
 if (form) {
   form.addEventListener("submit", logIn);
+  byId("login-expired").hidden = !new URLSearchParams(location.search).has("expired");
   // the cookie is not sent if another site links to the page
   fetch("/api/health").then((response) => response.ok && openPage(), () => {});
 }

@@ -30,12 +30,18 @@ export function formatPercent(probability) {
 export function formatNumber(number) {
   if (number === null || number === undefined || !Number.isFinite(number)) return "–";
   const text = Math.abs(number) < 1 ? number.toFixed(4) : number.toPrecision(4);
-  return text.replace("-", "−");
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
 
-/** Return the last part of a path. */
+/** Return the last part of a path. Only paths of Windows are separated by backslashes. */
 export function fileName(path) {
-  return path.split(/[/\\]/).pop() || path;
+  const separator = path.includes("/") ? "/" : /[/\\]/;
+  return path.split(separator).pop() || path;
+}
+
+/** Return a name that does not change the direction of the text around it. */
+export function isolate(name) {
+  return `\u2068${name}\u2069`;
 }
 
 /** Return a path relative to the root of the index, if it is below the root. */

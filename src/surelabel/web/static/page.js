@@ -11,13 +11,15 @@ import { showProposals, startProposals } from "./proposals.js";
 import { startQueryBox } from "./query_box.js";
 import { refreshRecalibration, startRecalibration } from "./recalibration.js";
 import { showSearch, startSearch } from "./search.js";
-import { startUpload } from "./upload.js";
+import { showUpload, startUpload } from "./upload.js";
+
+const NAME = document.title; // of the index and the program
 
 const SHOW = {
   search: showSearch,
   check: () => refreshRecalibration().catch(showError),
   proposals: showProposals,
-  tag: () => {},
+  tag: () => showUpload().catch(showError),
   about: showAbout,
 };
 
@@ -31,8 +33,16 @@ function showTab(tab) {
   }
 }
 
+/** Name the query or the tab in the title, which bookmarks and the history show. */
+function showTitle({ tab, q }) {
+  const link = document.querySelector(`[data-tab="${tab}"]`);
+  const name = tab === "search" ? q : link.textContent.trim().replace(/\s+/g, " ");
+  document.title = name ? `${name} – ${NAME}` : NAME;
+}
+
 function followLocation(state, previous) {
   const isNewTab = state.tab !== previous?.tab;
+  showTitle(state);
   if (isNewTab) {
     showTab(state.tab);
     if (previous) scrollTo({ top: 0 });

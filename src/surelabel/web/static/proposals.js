@@ -1,7 +1,7 @@
 /** Show proposals: images to label next, and corrected targets that are probably wrong. */
 
 import { getJson, imageAddress } from "./api.js";
-import { correctLabels, onCorrection, TARGET_TEXTS } from "./corrections.js";
+import { correctLabels, onCorrection, recentTargets, TARGET_TEXTS } from "./corrections.js";
 import { element } from "./elements.js";
 import { openImageView, showImageSequence } from "./image_view.js";
 import { showError } from "./messages.js";
@@ -19,7 +19,7 @@ export function startProposals() {
   }
   onCorrection((image) => {
     for (const tile of document.querySelectorAll("[data-proposal]")) {
-      if (tile.dataset.proposal === image) tile.classList.add("is-corrected");
+      if (tile.dataset.proposal === image) showTargets(tile, recentTargets(image));
     }
   });
 }
@@ -29,6 +29,16 @@ export function showProposals() {
   for (const [kind, { images }] of lists) {
     if (images === null) refresh(kind);
   }
+}
+
+/** Mark the tile of an image that was corrected since the page was loaded. */
+function showTargets(tile, targets) {
+  tile.classList.toggle("is-corrected", targets !== null);
+  const state = tile.querySelector("[data-label]");
+  if (!state) return;
+  const isCorrected = targets !== null && Object.hasOwn(targets, state.dataset.label);
+  const target = isCorrected ? TARGET_TEXTS.get(targets[state.dataset.label]) : null;
+  state.textContent = isCorrected ? `Corrected: ${target}` : "";
 }
 
 async function refresh(kind) {
@@ -74,32 +84,30 @@ function createTile(kind, image, index) {
     { class: "tile", "data-proposal": image.id },
     element("button", attributes, thumbnail),
     element("p", { class: "tile-name" }, name),
-    element("p", { class: "small" }, image.reason),
   );
-  const isTarget = kind === "audit" && image.label !== undefined;
-  if (isTarget) tile.append(...auditButtons(image, name, index));
+  if (kind === "audit") tile.append(...auditButtons(image, name, index));
   return tile;
 }
 
 /** Return the description of a doubtful target, and buttons that change or confirm it. */
-function auditButtons({ id, label, target, error_probability: error }, name, index) {
+function auditButtons({ id, label, target, reason, error_probability: error }, name, index) {
   const origin = { chosen_by: "audit", query: null, rank: index };
   const correct = (value) => () => correctLabels({ id, name }, { [label]: value }, origin);
   const [current, other] = [TARGET_TEXTS.get(target), TARGET_TEXTS.get(1 - target)];
-  const probability = error === undefined ? "" : `, wrong with ${formatPercent(error)}`;
-  const text = ` is recorded as ${current}${probability}.`;
+  const probability = `The target is wrong with a probability of ${formatPercent(error)}.`;
   const button = (verb, value, word) => {
     const attributes = { "aria-label": `${name}: ${label} is ${word}`, click: correct(value) };
     return element("button", attributes, `${verb} ${word}`);
   };
   return [
-    element("p", { class: "small" }, element("strong", {}, label), text),
+    element("p", { class: "small" }, element("strong", {}, label), `: ${reason} ${probability}`),
     element(
       "div",
       { class: "actions" },
       button("Make", 1 - target, other),
       button("Keep", target, current),
     ),
+    element("p", { class: "row-target", "data-label": label, "aria-live": "polite" }),
   ];
 }
 

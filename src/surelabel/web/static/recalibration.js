@@ -6,6 +6,10 @@ import { showError, showMessage } from "./messages.js";
 import { countOf, formatNumber } from "./number_format.js";
 
 const POLLING = 1000; // milliseconds
+const TERMS =
+  "Lower values are better. The log loss measures all errors of the probabilities. The expected " +
+  "calibration error is the mean difference between probabilities and frequencies. Its noise " +
+  "floor is the value for perfectly calibrated probabilities of as many images.";
 let isPolling = false;
 let lastState = null;
 
@@ -55,7 +59,8 @@ async function evaluate() {
     const result = await postJson("recalibration");
     const sentences = [result.sentence, ...(result.notes ?? [])];
     const paragraphs = sentences.map((sentence) => element("p", {}, sentence));
-    byId("recalibration-result").replaceChildren(createTable(result), ...paragraphs);
+    const terms = element("p", { class: "soft small" }, TERMS);
+    byId("recalibration-result").replaceChildren(createTable(result), terms, ...paragraphs);
     byId("recalibration-apply").hidden = !result.is_improvement;
   } catch (error) {
     byId("recalibration-result").replaceChildren(element("p", { class: "error" }, error.message));
@@ -64,23 +69,26 @@ async function evaluate() {
 }
 
 function createTable({ log_loss: loss, ece, n_images: nImages }) {
-  const header = ["Metric", "Before", "After", "Noise floor before", "Noise floor after"];
+  const header = ["Metric", "Before", "After", "Change"];
   const interval = (low, high) =>
     low === undefined || low === null ? "" : ` (${formatNumber(low)} to ${formatNumber(high)})`;
   const change = `${formatNumber(loss.change)}${interval(loss.low, loss.high)}`;
   const rows = [
-    ["Log loss", formatNumber(loss.before), formatNumber(loss.after), "–", "–"],
-    ["Change of the log loss", "–", change, "–", "–"],
+    ["Log loss", formatNumber(loss.before), formatNumber(loss.after), change],
     ["Expected calibration error",
       `${formatNumber(ece.before)}${interval(ece.before_low, ece.before_high)}`,
-      `${formatNumber(ece.after)}${interval(ece.after_low, ece.after_high)}`,
-      formatNumber(ece.noise_floor_before), formatNumber(ece.noise_floor_after)],
+      `${formatNumber(ece.after)}${interval(ece.after_low, ece.after_high)}`, "–"],
+    ["Noise floor of the calibration error",
+      formatNumber(ece.noise_floor_before), formatNumber(ece.noise_floor_after), "–"],
   ];
   const cells = ([first, ...others]) => {
     const values = others.map((text) => element("td", {}, text));
     return element("tr", {}, element("th", { scope: "row" }, first), ...values);
   };
-  const caption = `Cross-fitted on ${countOf(nImages, "checked image")}, with intervals of 95 %`;
+  const images = countOf(nImages, "checked image");
+  const caption =
+    `Cross-fitted on ${images}: each image is evaluated with a calibration that was fitted ` +
+    "without it. The ranges are intervals of 95 %.";
   const heads = header.map((text) => element("th", { scope: "col" }, text));
   const table = element(
     "table",

@@ -101,7 +101,7 @@ export class ResultGrid {
     const width = this.container.clientWidth;
     if (!width || !this.pages) return; // the tab is hidden
     const minimum = width < 560 ? WIDTH.narrow : WIDTH.wide;
-    const columns = Math.max(2, Math.floor((width + GAP) / (minimum + GAP)));
+    const columns = Math.max(1, Math.floor((width + GAP) / (minimum + GAP)));
     if (width === this.width && columns === this.columns && this.tiles.size) return;
     const firstHit = this.columns ? this.firstRow * this.columns : 0;
     const isNewLayout = columns !== this.columns && this.columns;

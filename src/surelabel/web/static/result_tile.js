@@ -29,7 +29,7 @@ export function createResultTile(hit, { hasProbability, open, mark }) {
       decoding: "async",
     }),
   );
-  const value = hasProbability ? formatPercent(hit.probability) : similarityText(hit);
+  const value = hasProbability ? formatPercent(hit.probability) : formatSimilarity(hit);
   const targets = recentTargets(hit.id);
   const caption = element(
     "div",
@@ -65,12 +65,12 @@ export function describeHit(hit, hasProbability = true) {
   for (const [term, value] of Object.entries(hit.uncertainties ?? {})) {
     parts.push(`uncertainty of ${term} ${formatNumber(value)}`);
   }
-  if (hit.similarity !== undefined) parts.push(similarityText(hit));
+  if (hit.similarity !== undefined) parts.push(`similarity ${formatSimilarity(hit)}`);
   return parts.length ? `${parts.join(", ")}.` : "";
 }
 
-function similarityText(hit) {
-  return hit.similarity === undefined ? "" : `similarity ${hit.similarity.toFixed(3)}`;
+function formatSimilarity(hit) {
+  return hit.similarity === undefined ? "" : hit.similarity.toFixed(3);
 }
 
 function markButton(text, label, kind, click) {

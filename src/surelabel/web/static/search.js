@@ -1,9 +1,9 @@
 /** Search images: connect the query, the labels, the grid and the image view. */
 
 import { locationState } from "./location_state.js";
-import { correctLabels, onCorrection } from "./corrections.js";
+import { correctLabels, onCorrection, undoLastCorrection } from "./corrections.js";
 import { byId, element } from "./elements.js";
-import { openImageView, showImageSequence } from "./image_view.js";
+import { hasImageSequence, openImageView, showImageSequence } from "./image_view.js";
 import { showCountsOfHits, showLabelsOfQuery } from "./label_chips.js";
 import { showError, showMessage } from "./messages.js";
 import { countOf, fileName, formatCount } from "./number_format.js";
@@ -15,6 +15,9 @@ import { createEmptyTile, createResultTile } from "./result_tile.js";
 
 const NO_HIT = "No image satisfies the query. Lower the minimum probability, or remove a term.";
 const ALL_IMAGES = "path:*"; // query of an empty text field
+const SIMILARITY_NOTE =
+  "The number of an image is its similarity to the example. A copy of the example has 1.";
+const SLOW = 300; // milliseconds after which a running search is described
 
 let pages = null;
 let grid = null;
@@ -64,6 +67,12 @@ export function showSearch({ q, min }) {
   byId("grid").setAttribute("aria-busy", "true");
   scrollTo({ top: 0 });
   pages.load(0);
+  setTimeout(describeRunningSearch, SLOW, pages);
+}
+
+function describeRunningSearch(searched) {
+  const isRunning = searched === pages && !pages.known && pages.total === null;
+  if (isRunning) byId("result-count").textContent = "The search is running.";
 }
 
 /** Return whether the hits have a probability other than that of filters. */
@@ -77,13 +86,24 @@ function showPage(page, response) {
   if (page === 0) {
     grid.reset(pages);
     showCountsOfHits(response.hits);
-    const notes = response.notes ?? [];
+    const notes = [...(response.notes ?? [])];
+    if (response.hits[0]?.similarity !== undefined && !hasProbabilities()) {
+      notes.unshift(SIMILARITY_NOTE);
+    }
     byId("result-notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
   }
   const isFewer = !response.hits.length && page > 0;
   if (isFewer) showMessage(`The search has fewer than ${formatCount(page * PAGE_SIZE + 1)} hits.`);
   showCount();
   grid.showPage(page);
+  connectOpenedImage(page, response.hits);
+}
+
+/** Connect the image of the address with its hit, if the page was opened with this image. */
+function connectOpenedImage(page, hits) {
+  const { image } = locationState();
+  const index = image && !hasImageSequence() ? hits.findIndex(({ id }) => id === image) : -1;
+  if (index >= 0) showImageSequence(sequenceOfHits(page * PAGE_SIZE + index));
 }
 
 function showCount() {
@@ -100,7 +120,8 @@ function showPageError(error, page) {
     showError(error);
     return;
   }
-  byId("result-count").textContent = "The search has no result.";
+  byId("result-count").textContent =
+    error.status === 400 ? "The query contains an error." : "The search failed. Repeat it.";
   byId("result-notes").replaceChildren();
   byId("jump-form").hidden = true;
   Object.assign(pages, { total: 0, hasFailed: true });
@@ -122,16 +143,20 @@ async function jump(event) {
 }
 
 function openHit(hit, index) {
+  showImageSequence(sequenceOfHits(index));
+  openImageView(hit.id);
+}
+
+function sequenceOfHits(index) {
   const current = pages;
-  showImageSequence({
+  return {
     at: (position) => current.hitWhenLoaded(position),
     index,
     origin: (position) => originOfHit(current, position),
     onLeave: (position) => {
       if (current === pages && locationState().tab === "search") grid.focusHit(position);
     },
-  });
-  openImageView(hit.id);
+  };
 }
 
 function originOfHit({ text }, rank) {
@@ -158,6 +183,7 @@ function handleTileKey(event, hit, index) {
   if (event.key === "Enter" && isTile) openHit(hit, index);
   else if (event.key === "r") markHit(hit, index, true);
   else if (event.key === "w") markHit(hit, index, false);
+  else if (event.key === "u") undoLastCorrection();
   else return;
   event.preventDefault();
 }

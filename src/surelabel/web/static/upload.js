@@ -1,18 +1,21 @@
 /** Upload images, and show the labels that the recognizer predicts. */
 
-import { apiAddress, errorOfText, RequestError } from "./api.js";
+import { apiAddress, errorOfText, getJson, openLogin, RequestError } from "./api.js";
 import { byId, element, probabilityBar } from "./elements.js";
 import { showError } from "./messages.js";
-import { countOf, formatPercent } from "./number_format.js";
+import { countOf, formatCount, formatPercent } from "./number_format.js";
 
 const MAX_FILES = 16; // of a request
 const MAX_BYTES = 60 * 2 ** 20; // of a request
 const REFUSED_UPLOAD =
-  "The server does not answer, or refused the size of the upload. Send fewer images.";
+  "The server does not answer. Check that it runs, and choose the images again.";
 const MIN_PROBABILITY = 0.01; // of the labels that are requested
 
 const threshold = byId("upload-threshold");
 let queue = Promise.resolve();
+let nFiles = 0; // files that were chosen since the page was loaded
+let nTagged = 0;
+let nFailed = 0;
 
 /** Connect the file field, the drop zone and the threshold. */
 export function startUpload() {
@@ -37,12 +40,37 @@ export function startUpload() {
   threshold.addEventListener("input", showThreshold);
 }
 
+/** Show whether the server can tag images. */
+export async function showUpload() {
+  const { recognizer } = await getJson("health");
+  byId("upload-note").hidden = recognizer.state !== "missing";
+  byId("upload-note").textContent = recognizer.reason ?? "";
+}
+
 function addFiles(files) {
   const cards = files.map((file) => createCard(file));
+  nFiles += files.length;
   byId("upload-results").prepend(...cards.map(({ card }) => card));
-  for (const batch of fileBatches(cards)) {
+  for (const { file, content } of cards.filter(isTooLarge)) {
+    const size = `${Math.ceil(file.size / 2 ** 20)} MiB`;
+    const limit = `${MAX_BYTES / 2 ** 20} MiB`;
+    showResult(content, { error: `The file has ${size}, but must have at most ${limit}.` });
+  }
+  showCounts();
+  for (const batch of fileBatches(cards.filter((card) => !isTooLarge(card)))) {
     queue = queue.then(() => sendBatch(batch));
   }
+}
+
+function isTooLarge({ file }) {
+  return file.size > MAX_BYTES;
+}
+
+/** Show how many of the chosen files were tagged. */
+function showCounts() {
+  const failures = nFailed ? ` ${countOf(nFailed, "file")} failed.` : "";
+  const counts = `${formatCount(nTagged)} of ${countOf(nFiles, "file")}`;
+  byId("upload-status").textContent = `The labels of ${counts} were predicted.${failures}`;
 }
 
 /** Return the files in groups that one request can contain. */
@@ -83,17 +111,14 @@ async function sendBatch(batch) {
     content.replaceChildren(element("p", { class: "soft" }, "The labels are being predicted."));
   }
   byId("upload-progress").hidden = false;
-  byId("upload-status").textContent = `${countOf(batch.length, "image")} in work`;
   try {
     const { images } = await sendForm(form);
     images.forEach((result, index) => showResult(batch[index].content, result));
-    const count = countOf(images.length, "image");
-    byId("upload-status").textContent = `The labels of ${count} were predicted.`;
   } catch (error) {
     for (const { content } of batch) showResult(content, { error: error.message });
-    byId("upload-status").textContent = "";
     showError(error);
   }
+  showCounts();
   byId("upload-progress").hidden = true;
 }
 
@@ -106,6 +131,7 @@ function sendForm(form) {
       byId("upload-bar").value = total ? loaded / total : 0;
     });
     request.addEventListener("load", () => {
+      if (request.status === 401) openLogin();
       if (request.status === 200) resolve(JSON.parse(request.responseText));
       else reject(errorOfText(request.responseText, request.status));
     });
@@ -118,9 +144,11 @@ function sendForm(form) {
 
 function showResult(content, { labels, error }) {
   if (error !== undefined) {
+    nFailed += 1;
     content.replaceChildren(element("p", { class: "error" }, error));
     return;
   }
+  nTagged += 1;
   const rows = labels.map(({ label, probability }) => {
     const row = element(
       "li",

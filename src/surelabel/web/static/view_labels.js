@@ -79,7 +79,8 @@ function focusLabel(name) {
     row = list.lastElementChild;
   }
   row.scrollIntoView({ block: "center" });
-  row.querySelector("button").focus({ preventScroll: true });
+  const buttons = [...row.querySelectorAll("button")];
+  buttons.find((button) => button.checkVisibility()).focus({ preventScroll: true });
 }
 
 function addRows(labels) {
