@@ -9,7 +9,7 @@ from PIL import Image
 
 import surelabel as sl
 from surelabel.config import load_run
-from surelabel.errors import DataError, InputError
+from surelabel.errors import DataError, InputError, NoReadableImage
 from surelabel.recognizer import Recognizer
 from surelabel.recognizer.images_in_memory import ImagesInMemory
 from surelabel.recognizer.inputs import (
@@ -241,8 +241,10 @@ def test_each_bad_item_is_in_the_error_of_strict_predictions(zero_shot, files):
     expected = r"2 of 3 images cannot be decoded: image 0: empty file; image 2: not an image"
     with pytest.raises(DataError, match=expected):
         zero_shot.predict([b"", good, b"no image"], strict=True)
-    with pytest.raises(DataError, match="1 of 1 image cannot be decoded: image 0: empty file"):
+    expected = "1 of 1 image cannot be decoded: image 0: empty file"
+    with pytest.raises(NoReadableImage, match=expected) as error:
         zero_shot.predict(b"")
+    assert [image.reason for image in error.value.skipped] == ["empty file"]
 
 
 def test_a_table_of_images_with_labels_must_be_read_first():

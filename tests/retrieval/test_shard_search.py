@@ -365,6 +365,8 @@ def test_an_index_without_vectors_refuses_sentences_and_examples(tmp_path):
     for text in ('~"first"', "like:b.jpg"):
         with pytest.raises(InputError, match=r"need image vectors; .* contains none"):
             index.search(text, encoder=LinearEncoder())
+    with pytest.raises(InputError, match=r"need image vectors; .* contains none"):
+        index.search("like:/nowhere/a.jpg")  # an indexed image needs no encoder
 
 
 def test_an_index_of_0_1_0_has_no_dates_and_sizes(tmp_path):

@@ -104,7 +104,9 @@ def test_targets_that_contradict_the_log_odds_are_proposed(index, log):
         assert one["target"] == int(value < 0)
         assert one["error_probability"] > 0.5
         assert f"is {'positive' if value < 0 else 'negative'}, but" in one["reason"]
-    assert len(propose_target_checks(index, log.history(), 2)["images"]) == 2
+    probabilities = [one["error_probability"] for one in result["images"]]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert propose_target_checks(index, log.history(), 2)["images"] == result["images"][:2]
 
 
 def test_too_few_corrected_images_are_not_audited(index, log):

@@ -63,7 +63,7 @@ def test_a_smaller_number_of_images_does_not_shrink_the_sample(index, log):
     assert log.path.read_bytes() == content
 
 
-@pytest.mark.parametrize("n_more", [0, 15])
+@pytest.mark.parametrize("n_more", [-1000, 0, 15])
 def test_a_sample_of_a_grown_index_has_the_smallest_numbers(index, log, tmp_path, n_more):
     sampler = IndexSampler(log)
     before = {image.path for image in sampler.extend(index, n_unchecked=20, seed=0).images}
@@ -73,11 +73,12 @@ def test_a_sample_of_a_grown_index_has_the_smallest_numbers(index, log, tmp_path
     paths, numbers = grown.paths, numbers_of(grown.paths)
     n_below = int((numbers <= limit).sum())
     assert n_below > 35  # the sample grows by itself
-    state = sampler.extend(grown, n_unchecked=n_below + n_more, seed=0)
-    expected = {paths[row] for row in np.argsort(numbers)[: n_below + n_more]}
+    state = sampler.extend(grown, n_unchecked=max(0, n_below + n_more), seed=0)
+    n_sampled = n_below + max(n_more, 0)  # also if fewer images were requested
+    expected = {paths[row] for row in np.argsort(numbers)[:n_sampled]}
     assert {image.path for image in state.images} == expected
     assert before < expected
-    assert state.inclusion_probability == (n_below + n_more) / 500
+    assert state.inclusion_probability == n_sampled / 500
 
 
 def test_images_that_left_the_index_do_not_stop_the_sample(index, log):

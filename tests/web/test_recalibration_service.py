@@ -127,6 +127,17 @@ def test_incomplete_and_deleted_images_do_not_count(index, log, make_service):
         service.read_checked_images()
 
 
+def test_a_check_whose_targets_are_all_unknown_does_not_count(index, checked, log, make_service):
+    paths, _ = checked
+    for path in paths[:11]:
+        log.record(path, dict.fromkeys(NAMES, np.nan), chosen_by=RANDOM_ROW)
+    service = make_service(index.folder)
+    status = service.status()
+    assert (status["n_checked"], status["n_missing"]) == (19, 1)
+    with pytest.raises(InputError, match=r"got 19\. Annotate 1 more image\."):
+        service.read_checked_images()
+
+
 def test_an_undone_check_does_not_count(index, checked, log, make_service):
     service = make_service(index.folder)
     log.undo(log.history().rows[-1].event)

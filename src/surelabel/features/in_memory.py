@@ -10,7 +10,7 @@ from PIL import Image
 from surelabel.counts import format_count
 from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.encoders import Encoder
-from surelabel.errors import DataError, InputError
+from surelabel.errors import DataError, InputError, NoReadableImage
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
 from surelabel.features.image_features import EncodedImages
@@ -43,9 +43,9 @@ def encode_images_in_memory(
 
     Raises:
         InputError: If ``images`` is empty.
-        DataError: If no image can be decoded, or if ``strict`` is True and an image cannot be
-            decoded. The message contains the row number and the reason for each image that cannot
-            be decoded.
+        NoReadableImage: If no image can be decoded.
+        DataError: If ``strict`` is True and an image cannot be decoded. The message contains the
+            row number and the reason for each image that cannot be decoded.
         ConfigError: If the kind does not exist, or if the encoder does not support the kind.
     """
     if not images:
@@ -72,10 +72,11 @@ def encode_images_in_memory(
     skipped = tuple(SkippedImage(name_of_image_in_memory(row), why) for row, why in reasons.items())
     if skipped and (strict or not arrays):
         problems = "; ".join(f"{image.path}: {image.reason}" for image in skipped)
-        raise DataError(
+        message = (
             f"{len(skipped)} of {format_count(len(images), 'image')} cannot be decoded: "
             f"{problems}. Remove or replace these images."
         )
+        raise DataError(message) if arrays else NoReadableImage(message, skipped)
     rows = np.array([row for row in range(len(images)) if row not in reasons])
     return EncodedImages(
         features=unpack_features(kind, np.concatenate(arrays), encoder.width),

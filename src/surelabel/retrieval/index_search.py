@@ -17,6 +17,7 @@ from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.label_table import RowNumbers
 from surelabel.retrieval.nearest_rows import (
     NearestRows,
+    check_shard_has_vectors,
     graph_for_search,
     nearest_rows_of_shards,
     select_nearest_rows,
@@ -123,20 +124,21 @@ class IndexSearcher:
         return self._shard_query(query, scoring).hits(self.shards, rows, scores, cosines)
 
     def example_vector(self, path: str) -> npt.NDArray[np.float16] | None:
-        """Return the stored vector of an image, ``(d,)``.
-
-        If the image is not indexed or has no stored vector, the value is None.
+        """Return the stored vector of an image, ``(d,)``, or None if the image is not indexed.
 
         Args:
             path: Absolute path of the image.
+
+        Raises:
+            InputError: If the image is indexed without a vector.
         """
         forms = [form for form in self.root.stored_forms(path) if is_valid_file_state_path(form)]
         for shard in self.shards:
             rows = shard.find_rows(forms)
-            if len(rows) and shard.feature_width is not None:
-                vector: npt.NDArray[np.float16] = np.array(
-                    shard.mapped_files.arrays["features"][rows[0]]
-                )
+            if len(rows):
+                check_shard_has_vectors(shard)
+                row = shard.mapped_files.arrays["features"][rows[0]]
+                vector: npt.NDArray[np.float16] = np.array(row)
                 return vector
         return None
 

@@ -36,6 +36,19 @@ class NearestRows:
         return self.cosines[order[np.searchsorted(self.rows[order], rows)]]
 
 
+def check_shard_has_vectors(shard: Shard) -> None:
+    """Raise an error if a shard has images without image vectors.
+
+    Raises:
+        InputError: If the shard has images without image vectors.
+    """
+    if shard.feature_width is None and len(shard):
+        raise InputError(
+            f"Sentences and like: terms need image vectors; {shard.folder} contains none. Build "
+            "the index again from images (`surelabel index`)."
+        )
+
+
 def feature_blocks_for_search(shard: Shard) -> Iterator[npt.NDArray[np.float16]]:
     """Yield the image vectors of the rows that were not removed, in blocks, ``(b, d)``.
 
@@ -43,11 +56,7 @@ def feature_blocks_for_search(shard: Shard) -> Iterator[npt.NDArray[np.float16]]
         InputError: If the shard has images without image vectors.
         DataError: If the image vectors are damaged or not finite.
     """
-    if shard.feature_width is None and len(shard):
-        raise InputError(
-            f"Sentences and like: terms need image vectors; {shard.folder} contains none. Build "
-            "the index again from images (`surelabel index`)."
-        )
+    check_shard_has_vectors(shard)
     for vectors in shard.active_feature_blocks():
         _check_vectors_are_finite(shard, vectors)
         yield vectors

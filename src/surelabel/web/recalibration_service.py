@@ -10,7 +10,7 @@ import numpy as np
 from surelabel.arrays import Array
 from surelabel.counts import format_count
 from surelabel.data.correction_log import CorrectionLog
-from surelabel.data.labels.resolution.correction_history import target_array
+from surelabel.data.labels.resolution.correction_history import CorrectionHistory, target_array
 from surelabel.errors import DataError, InputError, MissingPart, SurelabelError
 from surelabel.evaluation.recalibration import (
     MIN_RECALIBRATION_IMAGES,
@@ -22,7 +22,7 @@ from surelabel.retrieval import Index
 from surelabel.retrieval.search_approximation import describe_sparse_form
 from surelabel.web.file_access import resolve_servable_file
 from surelabel.web.image_worker import ImageWorker
-from surelabel.web.index_session import IndexSession
+from surelabel.web.index_session import IndexedImage, IndexSession
 from surelabel.web.indexed_images import find_images_by_path, stored_logits
 from surelabel.web.recognizer_service import TASKS_MODULE, RecognizerService
 
@@ -98,12 +98,13 @@ class RecalibrationService:
     def status(self) -> dict[str, Any]:
         """Return the number of checked images, and the state of the last recalibration.
 
+        Checked images without a known target do not count.
+
         Raises:
             DataError: If the file of the corrections is damaged.
         """
         index = self._session.current().index
-        complete = self._log.history().complete_paths(index.names)
-        n_checked = len(find_images_by_path(index, complete))
+        n_checked = len(_checked_images(index, self._log.history())[0])
         recognizer = self._recognizer.state(index)
         has_recognizer = recognizer["state"] != "missing"
         with self._lock:
@@ -128,18 +129,10 @@ class RecalibrationService:
             DataError: If the file of the corrections or the index is damaged.
         """
         index, history = self._session.current().index, self._log.history()
-        images = find_images_by_path(index, history.complete_paths(index.names))
-        targets = target_array(history.sample_targets, list(images), index.names)
-        is_known = ~np.isnan(targets).all(axis=1)
-        check_recalibration_images(int(is_known.sum()))
-        rows = np.flatnonzero(is_known)
-        known_images = [list(images.values())[row] for row in rows.tolist()]
-        return CheckedImages(
-            index,
-            [image.path for image in known_images],
-            stored_logits(index, known_images),
-            targets[rows],
-        )
+        images, targets = _checked_images(index, history)
+        check_recalibration_images(len(images))
+        paths = [image.path for image in images]
+        return CheckedImages(index, paths, stored_logits(index, images), targets)
 
     def evaluate(self, images: CheckedImages, are_of_fit: list[bool]) -> EvaluatedRecalibration:
         """Fit and evaluate a scale and a shift, without a change of the index.
@@ -258,6 +251,15 @@ def servable_paths(index: Index, paths: list[str]) -> list[str]:
         with suppress(DataError):
             real_paths.append(resolve_servable_file(path, index.root))
     return real_paths
+
+
+def _checked_images(index: Index, history: CorrectionHistory) -> tuple[list[IndexedImage], Array]:
+    """Return n completely checked images that have a known target, and all targets, ``(n, c)``."""
+    images = list(find_images_by_path(index, history.complete_paths(index.names)).values())
+    paths = [image.path for image in images]
+    targets = target_array(history.sample_targets, paths, index.names)
+    rows = np.flatnonzero(~np.isnan(targets).all(axis=1))
+    return [images[row] for row in rows.tolist()], targets[rows]
 
 
 def _describe_images_of_fit(n_images: int) -> str:

@@ -1,5 +1,6 @@
 """Run the recognizer of an index in a worker process, for uploads and heat maps."""
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -10,6 +11,7 @@ from surelabel.web.image_worker import ImageWorkerPool
 
 TASKS_MODULE = "surelabel.web.recognizer_tasks"  # not imported here, because it imports torch
 LOADING_SECONDS = 600.0
+REPEAT_SECONDS = 30.0  # after which a recognizer that could not be loaded is loaded again
 NO_RECOGNIZER = (
     "Uploads, heat maps and recalibrations need the recognizer, which the index does not record. "
     "Start the server with --model, or run `surelabel index` with --model once."
@@ -31,6 +33,7 @@ class RecognizerService:
         self._fingerprint_of_model: str | None = None  # None until `check` or the first use
         self._pool = ImageWorkerPool(TASKS_MODULE, n_workers=1, seconds=seconds)
         self._loading: dict[str, Future[Any]] = {}  # by fingerprint
+        self._loading_since = 0.0
 
     @property
     def n_replaced(self) -> int:
@@ -40,17 +43,25 @@ class RecognizerService:
     def start_loading(self, index: Index) -> "Future[Any]":
         """Load the recognizer of an index in the worker process, without waiting for it.
 
+        A recognizer that could not be loaded is loaded again after ``REPEAT_SECONDS``. The index
+        can have been replaced meanwhile.
+
         Raises:
             MissingPart: If no recognizer is recorded or given.
         """
         if self.model_of(index) is None and index.recognizer is None:
             raise MissingPart(NO_RECOGNIZER)
-        if index.model not in self._loading:
+        if index.model not in self._loading or self._must_repeat(self._loading[index.model]):
             future = self._pool.submit(
                 "load_recognizer", seconds=LOADING_SECONDS, source=self.source(index)
             )
             self._loading = {index.model: future}
+            self._loading_since = time.monotonic()
         return self._loading[index.model]
+
+    def _must_repeat(self, loading: "Future[Any]") -> bool:
+        is_due = time.monotonic() - self._loading_since >= REPEAT_SECONDS
+        return is_due and loading.done() and loading.exception() is not None
 
     def model_of(self, index: Index) -> str | None:
         """Return the given recognizer if it is that of an index, or None for the recorded one.

@@ -81,6 +81,7 @@ def test_checked_images_recalibrate_the_index(checked_server, open_page):
     expect(table).to_contain_text("Expected calibration error", timeout=60_000)
     expect(table).to_contain_text("Cross-fitted on 20 checked images")
     page.get_by_role("button", name="Use this calibration").click()
+    expect(page.get_by_role("heading", name="Recalibrate")).to_be_focused()
     expect(page.locator("#messages")).to_contain_text("new calibration", timeout=60_000)
     after = checked_server.client.get("/api/search", params={"q": "lion"}).json()["hits"]
     assert after[0]["probability"] < before[0]["probability"] < 0.5

@@ -6,6 +6,7 @@ import { showError, showMessage } from "./messages.js";
 import { countOf, formatNumber } from "./number_format.js";
 
 const POLLING = 1000; // milliseconds
+const APPLIED = "The index has the new calibration. Load the page again to see its probabilities.";
 const TERMS =
   "Lower values are better. The log loss measures all errors of the probabilities. The expected " +
   "calibration error is the mean difference between probabilities and frequencies. Its noise " +
@@ -27,7 +28,8 @@ export async function refreshRecalibration() {
   byId("recalibration-evaluate").disabled = !canEvaluate;
   byId("recalibration-state").textContent = describeState(content);
   if (content.state === "applied" && lastState === "running") {
-    showMessage("The index has the new calibration. Repeat the search to see its probabilities.");
+    const run = () => location.reload();
+    showMessage(APPLIED, { action: "Load the page again", run });
     byId("recalibration-result").replaceChildren();
   }
   lastState = content.state;
@@ -107,6 +109,7 @@ async function apply() {
   try {
     await postJson("recalibration/apply");
     byId("recalibration-apply").hidden = true;
+    byId("recalibration-title").focus({ preventScroll: true }); // the button is hidden
     lastState = "running";
     await refreshRecalibration();
   } catch (error) {
