@@ -9,7 +9,11 @@ import pytest
 
 from surelabel.data import correction_log
 from surelabel.data.correction_log import CorrectionLog
-from surelabel.data.labels.resolution.correction_rows import LOG_COLUMNS, read_correction_rows
+from surelabel.data.labels.resolution.correction_rows import (
+    LOG_COLUMNS,
+    CorrectionRow,
+    read_correction_rows,
+)
 from surelabel.errors import DataError, InputError, UnknownName
 
 HEADER = ",".join(LOG_COLUMNS) + "\n"
@@ -166,6 +170,47 @@ def test_an_incomplete_event_at_the_end_is_removed_by_the_next_correction(log, f
     assert file.read_text().startswith(content)
     assert len(file.read_text().splitlines()) == 3
     assert f"{len(end)} bytes of a correction" in log.note
+
+
+def test_an_incomplete_event_that_is_longer_than_the_next_correction_is_removed(log, file):
+    log.record("/a.jpg", {"dog": 1.0}, chosen_by="query")
+    with file.open("a") as stream:
+        stream.write(f"/{'b' * 500}.jpg,dog,1")
+    for path in ("/c.jpg", "/d.jpg"):
+        log.record(path, {"dog": 0.0}, chosen_by="query")
+    assert list(targets_of(file)) == [("/a.jpg", "dog"), ("/c.jpg", "dog"), ("/d.jpg", "dog")]
+    assert "bbb" not in file.read_text()
+
+
+def test_rows_that_another_program_changes_in_place_are_read_again(log, file):
+    log.record("/a.jpg", {"dog": 1.0}, chosen_by="query")
+    file.write_text(file.read_text().replace("dog,1,", "dog,0,"))
+    os.utime(file, ns=(10**18, 10**18))  # the size and the inode are those of the first version
+    assert log.history().targets == {"/a.jpg": {"dog": 0.0}}
+
+
+def test_rows_that_another_program_adds_during_a_correction_are_never_removed(log, file):
+    log.record("/a.jpg", {"dog": 1.0}, chosen_by="query")
+
+    def rows(_):
+        with file.open("a") as stream:
+            stream.write("/b.jpg,cat,1,,,,,,,\n")
+        return [CorrectionRow("/c.jpg", "dog", 1.0)]
+
+    with pytest.raises(DataError, match=r"not saved.* another program changed .* Try again\."):
+        log.append(rows)
+    assert targets_of(file) == {("/a.jpg", "dog"): 1.0, ("/b.jpg", "cat"): 1.0}
+    log.record("/c.jpg", {"dog": 1.0}, chosen_by="query")
+    assert list(log.history().targets) == ["/a.jpg", "/b.jpg", "/c.jpg"]
+
+
+def test_texts_that_begin_with_an_apostrophe_and_a_formula_are_read_unchanged(log, file, tmp_path):
+    texts = ["'=a", "''=a", "'a", "=a", "'"]
+    for text in texts:
+        log.record(str(tmp_path / f"{text}.jpg"), {text: 1.0}, chosen_by="query", query=text)
+    history = CorrectionLog(file).history()
+    assert history.targets == log.history().targets
+    assert [row.query for row in history.rows] == texts
 
 
 def test_a_last_line_without_a_line_break_is_kept(log, file):

@@ -49,3 +49,11 @@ def test_rows_without_targets_of_a_sample_are_returned_unchanged():
     simple = RowSelection(["random", "", ""], [0.5, NAN, NAN])
     chosen = LabelledImages(["a", "b", "c"], ["dog", "cat"], TARGETS, row_selection=simple)
     assert with_sample_targets(chosen) is chosen
+
+
+def test_labels_that_were_not_annotated_for_the_sample_are_unknown_in_random_rows():
+    names, targets = ["dog", "cat", "cow"], np.column_stack([TARGETS, np.ones(3)])
+    changed = with_sample_targets(
+        LabelledImages(["a", "b", "c"], names, targets, row_selection=selection())
+    )
+    assert changed.known[:, 2].tolist() == [False, True, False]

@@ -207,6 +207,17 @@ def test_a_large_file_is_refused_without_reading_all_of_it(folder):
     assert "must have at most 67108864 bytes; got 1099511627776" in refusal(folder, "write")
 
 
+def test_a_sidecar_whose_name_is_too_long_is_refused_and_all_others_are_written(folder):
+    image = folder / f"{'x' * 251}.jpg"
+    image.touch()
+    paths = [str(image), str(folder / "b.JPG")]
+    for naming in ("stem", "full"):
+        changes = write_sidecar_tags(replace(predictions(folder), paths=paths), naming)
+        [refused] = changes.refused
+        assert (refused.reason, changes.written) == ("File name too long", 1)
+    assert {"b.xmp", "b.JPG.xmp"} <= set(names_in(folder))
+
+
 def test_a_change_by_another_program_during_the_write_is_kept(folder, monkeypatch):
     n_changes = []
 

@@ -73,6 +73,14 @@ def test_too_few_positives_are_no_evidence():
     assert not found.is_improvement
 
 
+def test_dependent_labels_are_no_evidence():
+    z, y = sampled(20, 10, -3.0, seed=1)
+    found = evaluate_recalibration(np.repeat(z, 8, axis=1), np.repeat(y, 8, axis=1))
+    assert found.p_value < 0.05
+    assert found.log_loss_change.high > 0
+    assert not found.is_improvement
+
+
 def test_images_without_targets_have_no_effect_on_the_metrics(wrong):
     z, y, found = wrong
     known = np.vstack([np.ones(y.shape, bool), np.zeros((5, y.shape[1]), bool)])

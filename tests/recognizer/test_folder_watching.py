@@ -192,6 +192,16 @@ def test_an_empty_mount_point_removes_no_image_and_all_are_known_when_they_retur
     assert len(Index.open(tmp_path / "index")) == 3
 
 
+def test_a_single_image_that_disappears_stays_in_the_index(watch, folder, few, tmp_path):
+    watched = watch()
+    shutil.copyfile(few[0], folder / "a.jpg")
+    step(watched, 2)
+    (folder / "a.jpg").unlink()
+    [notice] = step(watched, 3)
+    assert notice.message.startswith(f"1 of 1 image of {folder} is missing at once, such as ")
+    assert len(Index.open(tmp_path / "index")) == 1
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="links need permissions on Windows")
 def test_a_file_that_cannot_be_examined_prevents_removals(watch, folder, few):
     watched = watch()

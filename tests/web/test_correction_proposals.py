@@ -104,9 +104,17 @@ def test_targets_that_contradict_the_log_odds_are_proposed(index, log):
         assert one["target"] == int(value < 0)
         assert one["error_probability"] > 0.5
         assert f"is {'positive' if value < 0 else 'negative'}, but" in one["reason"]
-    probabilities = [one["error_probability"] for one in result["images"]]
+    assert len(propose_target_checks(index, log.history(), 2)["images"]) == 2
+
+
+def test_the_targets_with_the_highest_error_probabilities_are_proposed_first(index, log):
+    uncertain = np.argwhere(abs(simulated_logits()) < 1.5)[::2].tolist()
+    correct_all(index, log, N_IMAGES, {(12, 0), (47, 1), *map(tuple, uncertain)})
+    images = propose_target_checks(index, log.history(), 10)["images"]
+    probabilities = [image["error_probability"] for image in images]
+    assert len(set(probabilities)) > 2
     assert probabilities == sorted(probabilities, reverse=True)
-    assert propose_target_checks(index, log.history(), 2)["images"] == result["images"][:2]
+    assert propose_target_checks(index, log.history(), 2)["images"] == images[:2]
 
 
 def test_too_few_corrected_images_are_not_audited(index, log):

@@ -238,7 +238,8 @@ class CorrectionLog:
         """Append rows to the file, or restore the file if this is not possible.
 
         Raises:
-            DataError: If the header is not that of this class.
+            DataError: If the header is not that of this class, or if another program changed the
+                file after it was read.
             OSError: If the file cannot be written.
         """
         self._check_header()
@@ -249,7 +250,13 @@ class CorrectionLog:
         header = _HEADER_LINE if not self._n_bytes else ""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(descriptor, "rb+", buffering=0) as file:
-            size = os.fstat(descriptor).st_size
+            status = os.fstat(descriptor)
+            size = status.st_size
+            if _version_of_status(status) != self._version and (self._version or size):
+                raise DataError(
+                    f"The correction was not saved, because another program changed {self.path} at "
+                    "the same time. Try again."
+                )
             if self._n_bytes < size:
                 file.truncate(self._n_bytes)
                 self.note = (
@@ -266,8 +273,7 @@ class CorrectionLog:
                     file.truncate(self._n_bytes)
                 raise
             status = os.fstat(descriptor)
-        self._version = status.st_ino, status.st_mtime_ns, status.st_size
-        self._n_bytes = status.st_size
+        self._version, self._n_bytes = _version_of_status(status), status.st_size
 
     def _check_header(self) -> None:
         """Check that rows can be appended to the file.
@@ -318,6 +324,10 @@ def _file_version(path: Path) -> LogVersion | None:
         raise DataError(
             f"{path} cannot be read: {error.strerror}. Check the path and its permissions."
         ) from error
+    return _version_of_status(status)
+
+
+def _version_of_status(status: os.stat_result) -> LogVersion:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 

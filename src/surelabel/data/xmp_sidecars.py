@@ -1,5 +1,6 @@
 """Change the tags in XMP sidecars of images atomically, without writing the images."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
@@ -185,6 +186,10 @@ def _is_sidecar_changed(path: str, edit: SidecarEdit) -> bool:
             _replace_sidecar(path, new_data, state)
         except _ConcurrentChange:
             continue
+        except DataError as error:
+            if getattr(error.__cause__, "errno", None) != errno.ENAMETOOLONG:
+                raise
+            raise _SidecarRefusal(os.strerror(errno.ENAMETOOLONG)) from error
         return True
     raise _SidecarRefusal(
         f"another program changed the file during each of the {MAX_ATTEMPTS} attempts; run the "

@@ -228,9 +228,10 @@ class FolderWatch:
             yield WatchNotice(
                 "images_missing",
                 f"{len(missing):,} of {format_count(len(self._images), 'image')} of {self.folder} "
-                f"are missing at once, such as {min(missing)}. They stay in the index "
-                f"{index.folder}. To remove deleted images, run `surelabel index {index.folder} "
-                f"{self.folder}` with the model and labels of the index.",
+                f"{'is' if len(missing) == 1 else 'are'} missing at once, such as {min(missing)}. "
+                f"No image is removed from the index {index.folder}. To remove deleted images, run "
+                f"`surelabel index {index.folder} {self.folder}` with the model and labels of the "
+                "index.",
             )
             for path in missing:
                 self._images.discard(path)

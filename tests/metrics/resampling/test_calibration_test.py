@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -30,6 +32,42 @@ def test_the_p_value_does_not_depend_on_the_size_of_blocks(monkeypatch):
     whole = calibration_test_p_value(z, y, resamples=101)
     monkeypatch.setattr(calibration_test, "MAX_SAMPLED_TARGETS", 1000)
     assert calibration_test_p_value(z, y, resamples=101) == whole
+
+
+def exact_p_value(z, y):
+    """Return the p-value over all possible targets, by a plain loop."""
+    p = expit(z)
+    terms = np.stack([z, np.ones(len(z))])
+    information = sum(p[i] * (1 - p[i]) * np.outer(terms[:, i], terms[:, i]) for i in range(len(z)))
+
+    def statistic(targets):
+        score = terms @ (targets - p)
+        return score @ np.linalg.solve(information, score)
+
+    share = 0.0
+    for sampled_targets in map(np.array, product([0, 1], repeat=len(z))):
+        if statistic(sampled_targets) >= statistic(y) - 1e-9:
+            share += np.prod(np.where(sampled_targets, p, 1 - p))
+    return share
+
+
+@pytest.mark.parametrize("y", [[0, 0, 0, 0, 0, 1], [0, 1, 0, 1, 0, 0], [1, 0, 0, 0, 0, 1]])
+def test_the_p_value_is_that_of_all_possible_targets(y):
+    z, y = np.array([-3.0, -2.5, -1.0, 0.0, 0.5, 3.0]), np.array(y)
+    p_value = calibration_test_p_value(z[:, None], y[:, None], resamples=20_000)
+    assert p_value == pytest.approx(exact_p_value(z, y), abs=0.015)
+
+
+def test_the_given_targets_and_equal_statistics_count():
+    assert calibration_test_p_value([[0.0]], [[1]]) == 1
+    z, y = np.zeros((200, 1)), np.ones((200, 1))
+    assert calibration_test_p_value(z, y, resamples=99) == 0.01
+
+
+def test_probabilities_close_to_zero_are_never_sampled_as_positive():
+    z = np.concatenate([np.linspace(-1, 1, 50), np.full(1_000_000, -40.0)])[:, None]
+    y = (np.arange(len(z)) < 50)[:, None]
+    assert calibration_test_p_value(z, y, resamples=39) == 1 / 40
 
 
 def test_unknown_targets_have_no_effect():

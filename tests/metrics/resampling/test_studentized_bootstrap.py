@@ -32,6 +32,32 @@ def test_equal_images_have_an_interval_without_width():
     assert (interval.low, interval.high) == (2.0, 2.0)
 
 
+def by_hand(sums, counts, resamples, seed):
+    """Return the ends of the 95 % interval by a plain loop over the resamples."""
+
+    def mean_and_error(rows):
+        n, n_targets = len(rows), sum(counts[row] for row in rows)
+        mean = sum(sums[row] for row in rows) / n_targets
+        squares = sum((sums[row] - mean * counts[row]) ** 2 for row in rows)
+        return mean, (n / (n - 1) * squares) ** 0.5 / n_targets
+
+    n = len(sums)
+    mean, error = mean_and_error(range(n))
+    resampled = map(
+        mean_and_error, np.random.default_rng(seed).integers(n, size=(resamples, n)).tolist()
+    )
+    t = [(other - mean) / own_error for other, own_error in resampled]
+    return mean - error * np.quantile(t, 0.975), mean - error * np.quantile(t, 0.025)
+
+
+def test_images_with_different_numbers_of_targets_have_the_interval_of_a_plain_loop():
+    random = np.random.default_rng(4)
+    counts = random.integers(1, 30, size=15)
+    sums = counts * random.normal(size=15)
+    interval = studentized_bootstrap_interval(sums, counts, resamples=200, seed=2)
+    assert (interval.low, interval.high) == pytest.approx(by_hand(sums, counts, 200, 2))
+
+
 def test_a_single_image_has_no_interval():
     interval = studentized_bootstrap_interval([2.0], [4])
     assert interval.value == 0.5

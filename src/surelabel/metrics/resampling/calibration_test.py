@@ -76,7 +76,7 @@ def calibration_test_p_value(
     n_larger = 0
     for start in range(0, resamples, n_block):
         n_sampled = min(n_block, resamples - start)
-        sampled = p[:, None] > random.random((n_sampled, z.size), dtype=np.float32).T
+        sampled = p[:, None] > random.random((n_sampled, z.size)).T
         sampled_statistics = _score_statistic(terms, inverse, sampled - p[:, None])
         n_larger += int((sampled_statistics >= observed * (1 - 1e-9)).sum())
     return (1 + n_larger) / (1 + resamples)
