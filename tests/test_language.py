@@ -59,9 +59,10 @@ def banned_words(text):
     ]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_no_file_uses_a_word_that_has_a_term_of_the_field(file):
-    assert not banned_words(text_to_check(file))
+def test_no_file_uses_a_word_that_has_a_term_of_the_field():
+    words = {str(file.relative_to(ROOT)): banned_words(text_to_check(file)) for file in FILES}
+    assert len(words) > 500
+    assert not {file: sentences for file, sentences in words.items() if sentences}
 
 
 @pytest.mark.parametrize("line", ["A backbone.", "many_pictures = 3", "Its HONEST probability."])

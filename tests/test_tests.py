@@ -10,6 +10,7 @@ HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("test_*.py"))
 ANSWERS = {"allclose", "isclose", "array_equal", "equal", "isfinite", "gradcheck"}
 EXPECTATIONS = {"raises", "warns", "fail"}
+ASSERTIONS = ("assert_", "to_be_", "to_have_", "to_contain_")  # the latter of Playwright
 
 
 def called(node):
@@ -25,7 +26,7 @@ def checks(function):
         asserts = asserts or isinstance(node, ast.Assert | ast.Raise)
         if isinstance(node, ast.Call):
             names.add(called(node))
-    asserts = asserts or any(name.startswith("assert_") for name in names)
+    asserts = asserts or any(name.startswith(ASSERTIONS) for name in names)
     return asserts or not names.isdisjoint(EXPECTATIONS), names
 
 
@@ -46,9 +47,17 @@ def faults(code):
             yield f"line {node.lineno}: raises needs match="
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(HERE)))
-def test_every_test_can_fail(file):
-    found = list(faults(file.read_text(encoding="utf-8")))
+FOLDERS = sorted({file.relative_to(HERE).parts[0] for file in FILES if file.parent != HERE})
+
+
+@pytest.mark.parametrize("folder", [".", *FOLDERS])
+def test_every_test_can_fail(folder):
+    found = {
+        str(file.relative_to(HERE)): sentences
+        for file in (FILES if folder == "." else (HERE / folder).rglob("test_*.py"))
+        if folder != "." or file.parent == HERE
+        if (sentences := list(faults(file.read_text(encoding="utf-8"))))
+    }
     assert not found
 
 

@@ -288,6 +288,12 @@ def test_a_damaged_state_is_refused(calibrator, change):
 
 
 @every
+def test_a_state_that_is_not_a_dictionary_is_refused(calibrator):
+    with pytest.raises(DataError, match="Calibrate again"):
+        calibrator().restore([1.0, 2.0])
+
+
+@every
 @pytest.mark.parametrize("use", ["logits", "predict_proba", "state"])
 def test_use_before_fit_is_an_error(calibrator, use):
     with pytest.raises(NotFitted, match="fit"):

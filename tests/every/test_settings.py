@@ -196,10 +196,17 @@ def default_of(name, key, setting):
     return table_entry_settings(table(name)[key])[setting]
 
 
-def cases(values_of):
+every_entry = pytest.mark.parametrize(
+    ("name", "key"), list(dict.fromkeys((name, key) for name, key, _, _ in SETTINGS))
+)
+
+
+def cases(name, key, values_of):
+    """Return each setting of an entry with each value, from the range and the default."""
     return [
-        pytest.param(name, key, setting, value, id=f"{name}-{key}-{setting}-{value!r}")
-        for name, key, setting, limits in SETTINGS
+        (setting, value)
+        for entry_name, entry_key, setting, limits in SETTINGS
+        if (entry_name, entry_key) == (name, key)
         for value in values_of(limits, default_of(name, key, setting))
     ]
 
@@ -210,30 +217,39 @@ def use(name, key, setting, value):
     return CALLS[name][1](table(name)[key], **settings)
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "setting", "value"), cases(lambda limits, default: limits.outside(default))
-)
-def test_a_value_just_outside_its_range_is_refused_by_name(name, key, setting, value):
-    with pytest.raises((ConfigError, InputError), match=rf"\b{setting}\b"):
-        use(name, key, setting, value)
+def assert_refused_by_name(name, key, values):
+    """Assert that an entry refuses each value of a setting with an error that names the setting."""
+    accepted, messages = [], []
+    for setting, value in values:
+        try:
+            use(name, key, setting, value)
+        except (ConfigError, InputError) as error:
+            messages.append((setting, value, str(error)))
+        else:
+            accepted.append((setting, value))
+    assert not accepted
+    unnamed = [case for case in messages if not re.search(rf"\b{case[0]}\b", case[2])]
+    assert not unnamed
 
 
-FLOATS = [case for case in SETTINGS if not is_whole(default_of(*case[:3]))]
+@every_entry
+def test_a_value_just_outside_its_range_is_refused_by_name(name, key):
+    values = cases(name, key, lambda limits, default: limits.outside(default))
+    assert_refused_by_name(name, key, values)
 
 
-@pytest.mark.parametrize(("name", "key", "setting", "limits"), FLOATS)
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf], ids=str)
-def test_a_number_that_is_not_finite_is_refused_by_name(name, key, setting, limits, value):
-    with pytest.raises((ConfigError, InputError), match=rf"\b{setting}\b"):
-        use(name, key, setting, value)
+@every_entry
+def test_a_number_that_is_not_finite_is_refused_by_name(name, key):
+    numbers = [math.nan, math.inf, -math.inf]
+    values = cases(name, key, lambda _, default: [] if is_whole(default) else numbers)
+    assert_refused_by_name(name, key, values)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("name", "key", "setting", "value"), cases(lambda limits, default: limits.limits())
-)
-def test_a_limit_that_belongs_to_the_range_is_accepted(name, key, setting, value):
-    assert use(name, key, setting, value) is not None
+@every_entry
+def test_a_limit_that_belongs_to_the_range_is_accepted(name, key):
+    for setting, value in cases(name, key, lambda limits, default: limits.limits()):
+        assert use(name, key, setting, value) is not None, (setting, value)
 
 
 @pytest.mark.parametrize("name", CALLS)

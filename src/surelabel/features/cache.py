@@ -13,25 +13,32 @@ import uuid
 import warnings
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from surelabel.data.images import open_image_file
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import check_regular_file, parse_json
+from surelabel.features.cache_shards import (
+    CACHE_VERSION,
+    SUFFIX,
+    CacheShard,
+    cache_shard_names,
+    read_cache_shard,
+    read_cache_shard_arrays,
+)
 from surelabel.files import atomic_new_file
 from surelabel.leftover_files import delete_leftovers_in
 
 LIMIT_BYTES = 20 * 2**30
-CACHE_VERSION = "2"  # shards of other versions are deleted, and their features computed again
 
 Float16Array = npt.NDArray[np.float16]
 
@@ -68,18 +75,6 @@ class CacheStatus:
     per_fingerprint: dict[str, CacheUsage] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Shard:
-    """Metadata of a shard, without the arrays."""
-
-    path: Path
-    fingerprint: str
-    kind: str
-    rows: dict[str, int]
-    checksums: list[int]
-    bytes: int
-
-
 class FeatureCache:
     """Cache of arrays in a folder, keyed by encoder fingerprint, kind and content.
 
@@ -97,7 +92,7 @@ class FeatureCache:
             raise InputError(f"limit_bytes must be 0 or more; got {limit_bytes}.")
         self.folder, self.limit_bytes = Path(folder), limit_bytes
         self._is_swept = False  # whether the temporary files of killed processes were deleted
-        self._shards: dict[str, _Shard] = {}
+        self._shards: dict[str, CacheShard] = {}
         self._ignored: set[str] = set()  # damaged or unreadable shards
         # (fingerprint, kind): key: name of the shard
         self._shard_names: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
@@ -108,7 +103,9 @@ class FeatureCache:
         return frozenset(self._shard_names[fingerprint, kind])
 
     def get(self, fingerprint: str, kind: str, keys: Iterable[str]) -> dict[str, Float16Array]:
-        """Return the cached arrays of ``keys``; damaged shards are deleted with a warning.
+        """Return the cached arrays by key, without keys that are not cached.
+
+        Damaged shards are deleted with a warning.
 
         Args:
             fingerprint: Fingerprint of the encoder.
@@ -132,7 +129,7 @@ class FeatureCache:
 
         Each call writes one shard per array shape. Few calls with many arrays are therefore more
         efficient than many calls with few arrays. If the folder cannot be written, a warning is
-        issued.
+        issued. If the cache then exceeds its limit, the oldest shards are deleted.
 
         Args:
             fingerprint: Fingerprint of the encoder.
@@ -166,7 +163,11 @@ class FeatureCache:
         self._delete_oldest_shards()
 
     def status(self) -> CacheStatus:
-        """Return the number and size of the cached arrays, in total and for each encoder."""
+        """Return the number and size of the cached arrays, in total and for each encoder.
+
+        Raises:
+            DataError: If the files of the folder cannot be listed.
+        """
         self._check_folder()
         self._refresh_shards()
         entries: dict[str, set[tuple[str, str]]] = defaultdict(set)
@@ -189,7 +190,7 @@ class FeatureCache:
         Raises:
             DataError: If a file cannot be deleted.
         """
-        for file in self.folder.glob("*.safetensors"):
+        for file in self.folder.glob(f"*{SUFFIX}"):
             try:
                 file.unlink(missing_ok=True)
             except OSError as error:
@@ -213,7 +214,7 @@ class FeatureCache:
 
     def _refresh_shards(self) -> None:
         """Update the index of shards, which other processes can add and delete."""
-        names = {file.name for file in self.folder.glob("*.safetensors")}
+        names = cache_shard_names(self.folder)
         self._remove_shards_from_index(self._shards.keys() - names)
         for name in sorted(names - self._shards.keys() - self._ignored):
             self._add_shard_to_index(name)
@@ -229,52 +230,28 @@ class FeatureCache:
     def _add_shard_to_index(self, name: str) -> None:
         path = self.folder / name
         try:
-            check_regular_file(path)
-            with safe_open(path, framework="numpy") as file:
-                metadata = file.metadata()
-                if metadata is not None and metadata.get("version") != CACHE_VERSION:
-                    self._delete_shard_file(path)
-                    return
-                keys, checksums = parse_json(metadata["keys"]), parse_json(metadata["checksums"])
-                if not len(keys) == len(checksums) == file.get_slice("values").get_shape()[0]:
-                    raise ValueError("the numbers of keys and values differ")
-            shard = _Shard(
-                path=path,
-                fingerprint=metadata["fingerprint"],
-                kind=metadata["kind"],
-                rows={key: row for row, key in enumerate(keys)},
-                checksums=checksums,
-                bytes=path.stat().st_size,
-            )
+            shard = read_cache_shard(path)
         except (OSError, DataError):
             self._ignored.add(name)  # deleted by another process meanwhile, or not readable
         except (SafetensorError, KeyError, TypeError, ValueError) as error:
             self._delete_damaged_shard(path, error)
         else:
+            if shard is None:
+                self._delete_shard_file(path)
+                return
             self._shards[name] = shard
-            self._shard_names[shard.fingerprint, shard.kind] |= dict.fromkeys(keys, name)
+            self._shard_names[shard.fingerprint, shard.kind] |= dict.fromkeys(shard.rows, name)
 
-    def _read_shard(self, name: str, keys: Iterable[str]) -> dict[str, Float16Array]:
+    def _read_shard(self, name: str, keys: Sequence[str]) -> dict[str, Float16Array]:
         shard = self._shards[name]
-        arrays: dict[str, Float16Array] = {}
         try:
-            check_regular_file(shard.path)
-            with safe_open(shard.path, framework="numpy") as file:
-                values = file.get_slice("values")
-                for key in keys:
-                    row = shard.rows[key]
-                    array = values[row : row + 1][0]
-                    if zlib.crc32(array.tobytes()) != shard.checksums[row]:
-                        raise ValueError("a checksum does not match")
-                    arrays[key] = array
+            return read_cache_shard_arrays(shard, keys)
         except (OSError, DataError):
             self._remove_shards_from_index([name])  # deleted by another process meanwhile
-            return {}
         except (SafetensorError, ValueError) as error:
             self._remove_shards_from_index([name])
             self._delete_damaged_shard(shard.path, error)
-            return {}
-        return arrays
+        return {}
 
     def _delete_shard_file(self, path: Path) -> None:
         self._ignored.add(path.name)
@@ -297,7 +274,7 @@ class FeatureCache:
             "keys": json.dumps(list(arrays)),
             "checksums": json.dumps([zlib.crc32(array.tobytes()) for array in arrays.values()]),
         }
-        name = f"{time.time_ns():020d}-{uuid.uuid4().hex}.safetensors"
+        name = f"{time.time_ns():020d}-{uuid.uuid4().hex}{SUFFIX}"
         with atomic_new_file(self.folder / name) as temporary:
             save_file({"values": np.stack(list(arrays.values()))}, temporary, metadata)
         self._add_shard_to_index(name)
@@ -350,8 +327,14 @@ def content_hash_for_cache(source: str | Path | bytes) -> str:
         return digest.hexdigest()
 
 
+@lru_cache(maxsize=2**14)  # scorers need the keys of all labels of the reference list
 def feature_cache_key_of_text(template: str, name: str) -> str:
-    """Return the cache key of a label with its prompt templates, as 32 hexadecimal digits."""
+    """Return the cache key of a label with its prompt templates, as 32 hexadecimal digits.
+
+    Args:
+        template: Prompt templates, separated by line breaks.
+        name: Label.
+    """
     return hashlib.blake2b(json.dumps([template, name]).encode(), digest_size=16).hexdigest()
 
 
