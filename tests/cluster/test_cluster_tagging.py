@@ -70,9 +70,11 @@ def test_a_killed_actor_is_replaced_and_no_image_is_lost(cluster, recognizer, im
 
     def kill_first_actor():
         started = tmp_path / WORK_FOLDER / "started"
-        while not (started.is_dir() and any(started.iterdir())):
+        while not pids:  # an actor starts seconds before its first batch
+            pids.extend(pid for pid in actor_pids() if pid not in earlier_actors)
             time.sleep(0.01)
-        pids.append(next(pid for pid in actor_pids() if pid not in earlier_actors))
+        while not (started.is_dir() and any(started.iterdir())):
+            time.sleep(0.001)
         os.kill(pids[0], signal.SIGKILL)
 
     thread = Thread(target=kill_first_actor, daemon=True)
