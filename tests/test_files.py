@@ -20,6 +20,7 @@ from surelabel.files import (
     atomic_new_file,
     check_folder_is_replaceable,
     escape_non_utf8_file_path,
+    file_version,
     read_replaceable_folder,
     restore_folder,
 )
@@ -316,3 +317,16 @@ def test_a_file_gets_the_permission_bits_that_are_given(tmp_path, mode):
     with atomic_file(file, mode=mode) as temporary:
         temporary.write_text("new")
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("new", mode)
+
+
+def test_a_file_that_is_written_or_replaced_has_another_version(tmp_path):
+    file = tmp_path / "a"
+    file.write_text("old")
+    versions = [file_version(file.stat())]
+    assert file_version(file.stat()) == versions[0]
+    file.write_text("older")
+    versions.append(file_version(file.stat()))
+    with atomic_file(file) as temporary:
+        temporary.write_text("newer")
+    versions.append(file_version(file.stat()))
+    assert len(set(versions)) == 3

@@ -25,6 +25,18 @@ os.umask(_UMASK)
 _MODE = 0o666 & ~_UMASK  # some writers create files that only their owner can read
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants of Linux
 _Content = TypeVar("_Content")
+FileVersion = tuple[int, int, int]
+
+
+def file_version(status: os.stat_result) -> FileVersion:
+    """Return inode number, modification time and size of a file.
+
+    At least one of these numbers changes when the file is written or replaced.
+
+    Args:
+        status: Result of ``os.stat``, ``os.lstat`` or ``os.fstat``.
+    """
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def escape_non_utf8_file_path(path: str) -> str:

@@ -26,9 +26,9 @@ from surelabel.data.spreadsheet_cells import FORMULA_STARTS
 from surelabel.errors import DataError, InputError, UnknownName
 from surelabel.file_locks import lock_path
 from surelabel.file_readers import open_regular_file, quote_of_file
+from surelabel.files import FileVersion, file_version
 from surelabel.records import RANDOM_ROW
 
-LogVersion = tuple[int, int, int]
 _HEADER_LINE = ",".join(LOG_COLUMNS) + "\n"
 
 
@@ -59,7 +59,7 @@ class CorrectionLog:
         self.path = Path(os.path.abspath(path))
         self.note = ""
         self._lock = Lock()
-        self._version: LogVersion | None = None
+        self._version: FileVersion | None = None
         self._n_bytes = 0  # of complete events
         self._history = CorrectionHistory()
 
@@ -223,7 +223,7 @@ class CorrectionLog:
         Raises:
             DataError: If the file is damaged.
         """
-        version = _file_version(self.path)
+        version = _path_version(self.path)
         if version != self._version:
             if version is None or _is_empty_log(self.path):
                 history, n_bytes = CorrectionHistory(), 0
@@ -252,7 +252,7 @@ class CorrectionLog:
         with os.fdopen(descriptor, "rb+", buffering=0) as file:
             status = os.fstat(descriptor)
             size = status.st_size
-            if _version_of_status(status) != self._version and (self._version or size):
+            if file_version(status) != self._version and (self._version or size):
                 raise DataError(
                     f"The correction was not saved, because another program changed {self.path} at "
                     "the same time. Try again."
@@ -273,7 +273,7 @@ class CorrectionLog:
                     file.truncate(self._n_bytes)
                 raise
             status = os.fstat(descriptor)
-        self._version, self._n_bytes = _version_of_status(status), status.st_size
+        self._version, self._n_bytes = file_version(status), status.st_size
 
     def _check_header(self) -> None:
         """Check that rows can be appended to the file.
@@ -314,7 +314,7 @@ def _path_in_file(path: str, folder: Path) -> str:
     return f"./{relative}" if relative.startswith(FORMULA_STARTS) else relative
 
 
-def _file_version(path: Path) -> LogVersion | None:
+def _path_version(path: Path) -> FileVersion | None:
     """Return values that change when a file is written or replaced, or None without a file."""
     try:
         status = os.stat(path)
@@ -324,11 +324,7 @@ def _file_version(path: Path) -> LogVersion | None:
         raise DataError(
             f"{path} cannot be read: {error.strerror}. Check the path and its permissions."
         ) from error
-    return _version_of_status(status)
-
-
-def _version_of_status(status: os.stat_result) -> LogVersion:
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    return file_version(status)
 
 
 def _is_empty_log(path: Path) -> bool:

@@ -22,13 +22,13 @@ from surelabel.data.xmp_sidecar_paths import (
     sidecar_path,
 )
 from surelabel.errors import DataError, InputError
-from surelabel.files import atomic_file
+from surelabel.files import FileVersion, atomic_file, file_version
 from surelabel.records import Predictions, SkippedImage
 
 MAX_ATTEMPTS = 3  # to change a sidecar that another program changes at the same time
 
 SidecarEdit = Callable[[bytes | None], bytes | None]  # None is no file
-SidecarState = tuple[int, int, int] | None  # inode, size and modification time; None is no file
+SidecarState = FileVersion | None  # None is no file
 
 
 @dataclass
@@ -232,7 +232,7 @@ def _file_state(path: str) -> SidecarState:
         raise _SidecarRefusal("expected a regular file; got a symbolic link")
     if not stat.S_ISREG(status.st_mode):
         raise _SidecarRefusal("expected a regular file; got another kind of file")
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return file_version(status)
 
 
 def _check_writable(path: str) -> None:

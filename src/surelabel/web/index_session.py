@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from surelabel.arrays import Array
 from surelabel.errors import DataError, SurelabelError
+from surelabel.files import FileVersion, file_version
 from surelabel.retrieval import HitList, Index, Query
 from surelabel.retrieval.query_encoding import QueryEncoder
 from surelabel.retrieval.shards import Shard
@@ -24,8 +25,6 @@ from surelabel.web.image_identifiers import (
     unknown_image_error,
 )
 from surelabel.web.query_access import SharedQueryEncoder, with_example_in_root
-
-FileVersion = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True)
@@ -207,10 +206,9 @@ def _create_lazy_attributes(shard: Shard) -> None:
         shard.paths.of_rows([0])
 
 
-def _index_file_version(folder: str) -> FileVersion:
+def _index_file_version(folder: str) -> FileVersion | None:
     """Return values that change when ``index.json`` is replaced, or None without a file."""
     try:
-        status = os.stat(Path(folder) / "index.json")
+        return file_version(os.stat(Path(folder) / "index.json"))
     except OSError:
         return None
-    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -33,7 +33,9 @@ def chromium():
     """
     if not os.path.exists(CHROMIUM):
         reason = f"the tests of the page need {CHROMIUM}"
-        (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(reason)
+        if os.environ.get(REQUIRED):
+            pytest.fail(reason)
+        pytest.skip(reason)
     expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
