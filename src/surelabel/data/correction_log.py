@@ -37,7 +37,7 @@ class CorrectionLog:
 
     An event is written at once and under a lock, so that no event is lost. The file is created by
     the first event. If another program changes the file, the file is read again. If another program
-    damages the file, nothing is written.
+    damages the file, an error is raised and nothing is written.
 
     Args:
         path: Path of the CSV file.
@@ -60,14 +60,14 @@ class CorrectionLog:
         self.note = ""
         self._lock = Lock()
         self._version: FileVersion | None = None
-        self._n_bytes = 0  # of complete events
+        self._n_bytes = 0  # length of the complete events in the file
         self._history = CorrectionHistory()
 
     def history(self) -> CorrectionHistory:
         """Return the current corrections, after reading a file that changed.
 
         Raises:
-            DataError: If the file is damaged.
+            DataError: If the file is damaged or cannot be read.
         """
         with self._lock:
             return self._read()
@@ -195,7 +195,8 @@ class CorrectionLog:
             undone_event: Event that the rows withdraw, or an empty text.
 
         Returns:
-            The identifier of the event, and its number of rows.
+            The identifier of the event, and its number of rows. Without rows, the file does not
+            contain the event.
 
         Raises:
             InputError: If a path or a label contains a control character.
@@ -221,7 +222,7 @@ class CorrectionLog:
         """Return the history of the file, which is read again if it changed.
 
         Raises:
-            DataError: If the file is damaged.
+            DataError: If the file is damaged or cannot be read.
         """
         version = _path_version(self.path)
         if version != self._version:
@@ -315,7 +316,11 @@ def _path_in_file(path: str, folder: Path) -> str:
 
 
 def _path_version(path: Path) -> FileVersion | None:
-    """Return values that change when a file is written or replaced, or None without a file."""
+    """Return values that change when a file is written or replaced, or None without a file.
+
+    Raises:
+        DataError: If the state of the file cannot be read.
+    """
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -328,13 +333,13 @@ def _path_version(path: Path) -> FileVersion | None:
 
 
 def _is_empty_log(path: Path) -> bool:
-    """Return whether a file is empty, or contains only a part of its first line."""
+    """Return whether a file is empty, or contains only the beginning of the header line."""
     with open_regular_file(path) as file:
         return _HEADER_LINE[:-1].encode().startswith(file.read(len(_HEADER_LINE)))
 
 
 def _ends_with_line_break(descriptor: int, n_bytes: int) -> bool:
-    """Return whether the first bytes of a file are complete lines."""
+    """Return whether the first ``n_bytes`` bytes of a file end with a line break, or are none."""
     if not n_bytes:
         return True
     os.lseek(descriptor, n_bytes - 1, os.SEEK_SET)
@@ -342,7 +347,7 @@ def _ends_with_line_break(descriptor: int, n_bytes: int) -> bool:
 
 
 def _write_at(descriptor: int, content: bytes, position: int) -> None:
-    """Write bytes at a position of a file, to the disk.
+    """Write bytes at a position of a file, and wait until they are on the disk.
 
     Raises:
         OSError: If not all bytes can be written.

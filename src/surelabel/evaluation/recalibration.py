@@ -34,16 +34,16 @@ class Recalibration:
         shift: Constant that is added to the scaled log-odds, fitted on all images.
         n_images: Number of images with a known target.
         n_targets: Number of known targets.
-        log_loss_before: Log loss of the current probabilities, in nats.
-        log_loss_after: Log loss after the recalibration, in nats.
-        log_loss_change: Log loss after minus before, with its 95 % interval over images.
+        log_loss_before: Mean log loss of the current probabilities, in nats.
+        log_loss_after: Mean log loss after the recalibration, in nats.
+        log_loss_change: Mean log loss after minus before, with its 95 % interval over images.
         ece_before: Calibration error of the current probabilities, with its 95 % interval.
         ece_after: Calibration error after the recalibration, with its 95 % interval.
         noise_floor_before: Noise floor of ``ece_before``.
         noise_floor_after: Noise floor of ``ece_after``.
         p_value: p-value of the hypothesis that the current probabilities are calibrated.
-        cross_fitted_logits: Log-odds after the recalibration, ``(n, c)``, in the order of the
-            images.
+        cross_fitted_logits: Log-odds after the recalibration in [-40, 40], ``(n, c)``. The order
+            is that of all given images, including those without a known target.
     """
 
     scale: float
@@ -65,7 +65,8 @@ class Recalibration:
         """Return whether the recalibration improves the log loss with evidence.
 
         The interval of the change of the log loss must be below 0, and the test of calibration must
-        reject the current probabilities. The second condition is needed for few positive targets.
+        reject the current probabilities at the level 0.05. The second condition is needed for few
+        positive targets, because the interval can then be too narrow.
         """
         return self.log_loss_change.high < 0 and self.p_value < SIGNIFICANCE_LEVEL
 

@@ -15,7 +15,7 @@ from surelabel.file_readers import check_regular_file, parse_json
 
 CACHE_VERSION = "2"  # shards of other versions are deleted, and their features computed again
 SUFFIX = ".safetensors"
-MAX_BYTES_READ_AT_ONCE = 4 * 2**20  # of a shard; rows of larger shards are read one by one
+MAX_BYTES_READ_AT_ONCE = 4 * 2**20  # rows of larger shards are read one by one
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CacheShard:
 
 
 def cache_shard_names(folder: Path) -> set[str]:
-    """Return the names of the shards in a folder; none if the folder cannot be listed."""
+    """Return the file names of the shards in a folder, or an empty set if it cannot be listed."""
     try:
         return {name for name in os.listdir(folder) if name.endswith(SUFFIX)}
     except OSError:
@@ -50,8 +50,8 @@ def cache_shard_names(folder: Path) -> set[str]:
 def read_cache_shard(path: Path) -> CacheShard | None:
     """Return the metadata of a shard, or None if the shard is of another version.
 
-    Shards are never changed. Therefore, the file is read only once as long as its size and its
-    time of change are equal, also if several caches of a process have the folder.
+    Shards are never changed. Therefore, the metadata of 256 shards stay in memory for all caches of
+    the process. A file is read again if its inode, size or modification time differs.
 
     Args:
         path: Path of the file.
@@ -79,6 +79,7 @@ def read_cache_shard_arrays(
         OSError: If the file cannot be read.
         DataError: If the path is not a regular file.
         SafetensorError: If the file is damaged. Also ValueError, if a checksum does not match.
+        KeyError: If a key is not in the shard.
     """
     check_regular_file(shard.path)
     arrays = dict[str, npt.NDArray[np.float16]]()

@@ -21,7 +21,7 @@ from surelabel.retrieval.file_state import is_valid_file_state_path
 from surelabel.storage.stored_images import StoredImageStatus, is_stored_image_missing
 
 MAX_BATCH_IMAGES = 512  # images that are tagged and written in one step
-MAX_MISSING_SHARE = 0.5  # of the images; a larger share is not removed from the index
+MAX_MISSING_SHARE = 0.5  # of the tagged images; a larger share is not removed from the index
 MIN_INTERVAL = 0.5  # seconds
 
 OpenProgress = Callable[[], AbstractContextManager[Progress | None]]
@@ -87,8 +87,8 @@ class FolderWatch:
         workers: Number of worker processes that decode images, or None for the default.
 
     Raises:
-        InputError: If the interval is too short, or if the folder is the folder of the index or is
-            inside it.
+        InputError: If the interval is too short or not finite, or if the folder is the folder of
+            the index or is inside it.
         DataError: If the folder cannot be read, or the index is damaged.
     """
 
@@ -212,7 +212,9 @@ class FolderWatch:
         )
 
     def _remove_missing_images(self, unseen: Sequence[str]) -> Iterator[WatchEvent]:
-        """Remove images from the index that were missing in two scans, unless most are missing.
+        """Remove images from the index that were missing in two successive scans.
+
+        If more than half of the images are missing at once, none is removed.
 
         Raises:
             DataError: If the index cannot be written.

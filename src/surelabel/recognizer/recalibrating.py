@@ -97,10 +97,10 @@ def recalibrated_calibration(
     targets: Array,
     known: Flags,
 ) -> CalibrationRecord:
-    """Return a calibration, followed by a scale and a shift.
+    """Return the record of a calibration that is followed by a scale and a shift.
 
     Args:
-        calibration: Fitted calibration. If None, the log-odds come from a link.
+        calibration: Fitted calibration. If None, a link computed the log-odds without a calibrator.
         description: Description of the current log-odds.
         encoder: Encoder of the recognizer.
         scale: Factor of the log-odds, above 0.

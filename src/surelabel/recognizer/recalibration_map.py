@@ -19,8 +19,9 @@ class RecalibrationMap:
     Attributes:
         scale: Factor of the log-odds, above 0.
         shift: Constant that is added to the log-odds of all labels.
-        label_shifts: One constant per label, length c, of a label shift before the recalibration.
-            If the tuple is empty, there was no label shift.
+        label_shifts: One constant per label, length c: the label shifts before the recalibration,
+            already multiplied by the scales that follow them. If the tuple is empty, there was no
+            label shift.
     """
 
     scale: float = 1.0

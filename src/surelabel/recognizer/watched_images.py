@@ -54,7 +54,7 @@ class WatchedImages:
         self._tagged.setdefault(folder, {})[name] = status
 
     def discard(self, path: str) -> None:
-        """Forget an image, which is new if a later scan finds it again."""
+        """Remove the record of an image; if a later scan finds the image, it counts as new."""
         folder, name = os.path.split(path)
         images = self._tagged.get(folder, {})
         images.pop(name, None)
@@ -67,8 +67,8 @@ class WatchedImages:
         """Return the differences between a scan and the tagged images.
 
         A file is complete if its size and modification time are those of the previous scan, and its
-        modification time is not within ``min_age_ns`` before ``now_ns``. A time in the future, for
-        example of another clock, is ignored.
+        modification time is not within ``min_age_ns`` before ``now_ns``. A modification time after
+        ``now_ns``, for example from another clock, does not make a file incomplete.
 
         Args:
             scan: Folders with their image files.

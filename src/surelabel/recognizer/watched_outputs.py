@@ -40,9 +40,9 @@ class WatchedOutputs:
     def tagged_before(self, images: Mapping[str, StoredImageStatus]) -> set[str]:
         """Return the images that were tagged before, according to the index or the sidecars.
 
-        With an index, these are the images whose size and modification time are recorded.
-        Otherwise, these are the images that have a sidecar of the same recognizer, which was
-        written after the image was changed.
+        With an index, these are the images that the index contains with the same size and
+        modification time. Otherwise, these are the images that have a sidecar of the same
+        recognizer, which was written after the image was changed. Without outputs, there are none.
 
         Args:
             images: Size and modification time of each image, by path.

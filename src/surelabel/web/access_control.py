@@ -1,15 +1,17 @@
 """Check the host, the origin and the token of each request.
 
 - The header ``Host`` must contain a loopback name or the host of the server. A page of another
-  site whose name was rebound to this server (DNS rebinding) is therefore refused.
+  site whose name was rebound to this server (DNS rebinding) is therefore refused. If the host of
+  the server is 0.0.0.0 or ::, any IP address and the name of this machine are allowed as well.
 - A request that can change something must come from a page of this server, or from a program. Pages
   of other sites can link to the server, but not embed its responses.
 - With a token, each request needs it in the header ``Authorization``, or in a cookie that the route
-  ``/api/login`` sets. Tokens in URLs are ignored, because URLs are logged. Only the login page and
-  the scripts and styles of the page need no token.
+  ``/api/login`` sets. Tokens in URLs are ignored, because URLs are logged. Only the login, and
+  the scripts, style sheets and icons of the page need no token. Without a token in the request,
+  ``/`` and ``/report`` redirect to the login page.
 - After too many wrong tokens, the tokens of a client address are refused without a comparison, so
-  that they cannot be guessed. All programs of this machine have one address, so that the right
-  token of a loopback address is always accepted. A cookie cannot be guessed, and is not limited.
+  that they cannot be guessed. All programs of this machine share one address. Therefore, the right
+  token is always accepted from a loopback address. The limit does not apply to cookies.
 """
 
 import hashlib
@@ -40,7 +42,7 @@ COOKIE = "surelabel-session"
 LOGIN_PATH = "/api/login"
 LOGIN_PAGE = "/login"
 STATIC_PREFIX = "/static/"  # scripts and styles of the page, which are public
-PAGES = frozenset({"/", "/report"})  # without a token, a browser is sent to the login
+PAGES = frozenset({"/", "/report"})  # without a token, they redirect to the login page
 BEARER = {"www-authenticate": "Bearer"}
 NO_TOKEN = (
     "The request needs the token of the server. Send the header Authorization: Bearer TOKEN, or "
@@ -83,18 +85,19 @@ class AccessRules:
         name = _host_name(value)
         if name in LOOPBACK_NAMES or name == self.host.lower():
             return True
-        # without a name to compare: a rebound name is not an address, and not this machine's name
+        # a wildcard has no name to compare; a rebound name is neither an address nor the name of
+        # this machine
         return self.host in WILDCARD_ADDRESSES and (
             _is_ip_address(name) or name == socket.gethostname().lower()
         )
 
     def allows_token(self, token: str) -> bool:
-        """Return whether a token is the token of the server, in constant time."""
+        """Return whether a token is that of the server, in constant time, or none is needed."""
         return self.token is None or hmac.compare_digest(token.encode(), self.token.encode())
 
     @property
     def cookie_value(self) -> str:
-        """Return the value of the cookie, from which the token cannot be computed."""
+        """Return the value of the cookie: a keyed hash (HMAC), whose key is the token."""
         key = (self.token or "").encode()
         return hmac.new(key, b"surelabel session", hashlib.sha256).hexdigest()
 
@@ -124,7 +127,7 @@ class AccessControlMiddleware:
         self._wrong_tokens = wrong_tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run a request, or respond with the status 401, 403, 421 or 429."""
+        """Run a request, or respond with the status 303, 401, 403, 421 or 429."""
         refusal = self._refusal(scope) if scope["type"] == "http" else None
         await (refusal or self._application)(scope, receive, send)
 
@@ -157,7 +160,7 @@ class LoginToken(BaseModel):
 
 
 def create_login_routes(rules: AccessRules, wrong_tokens: WrongTokenLimit) -> APIRouter:
-    """Return the route ``/login``.
+    """Return the route ``/login`` of the API, which compares the token and sets the cookie.
 
     Args:
         rules: Host and token of the server.
@@ -175,7 +178,10 @@ def create_login_routes(rules: AccessRules, wrong_tokens: WrongTokenLimit) -> AP
         },
     )
     async def login(body: LoginToken, request: Request) -> JSONResponse:
-        """Set an HttpOnly cookie, with which a browser is logged in until it is closed."""
+        """Set an HttpOnly cookie, with which a browser is logged in until it is closed.
+
+        If the server has no token, no cookie is set.
+        """
         refusal = refuse_wrong_token(
             body.token, request.scope, rules, wrong_tokens, "The token is wrong."
         )
@@ -250,7 +256,8 @@ def _host_name(value: str) -> str:
 def _is_top_level_page(headers: Headers, host: str) -> bool:
     """Return whether a request comes from this server or a program, or the user follows a link.
 
-    Other pages can therefore neither embed images of the server nor measure its times.
+    Pages of other sites can therefore neither embed images of the server nor measure its response
+    times.
     """
     is_link = headers.get("sec-fetch-mode") == "navigate"
     return is_link or headers.get("sec-fetch-site", "none") in SAME_SITE
@@ -265,7 +272,7 @@ def _is_same_origin(headers: Headers, host: str) -> bool:
 
 
 def _needs_no_token(path: str, method: str) -> bool:
-    """Return whether a path is that of the login, or of a script or style of the page."""
+    """Return whether a request is a login, or reads the login page or a static file of the page."""
     if method in SAFE_METHODS:
         return path == LOGIN_PAGE or path.startswith(STATIC_PREFIX)
     return (path, method) == (LOGIN_PATH, "POST")

@@ -75,7 +75,7 @@ def create_application(
     @asynccontextmanager
     async def lifespan(application: FastAPI) -> AsyncIterator[None]:
         workers.start()
-        with suppress(MissingPart):  # routes that need the recognizer say what is missing
+        with suppress(MissingPart):  # routes that need the recognizer raise this error
             recognizer.start_loading(session.current().index)
         try:
             yield

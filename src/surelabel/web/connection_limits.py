@@ -1,4 +1,4 @@
-"""Limit the number of connections, and respond with JSON to what is no HTTP request."""
+"""Limit the number of connections, and respond with JSON to invalid HTTP requests."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from surelabel.web.connection_timeouts import TimedConnection
 from surelabel.web.request_limits import RequestLimits, limit_response
 from surelabel.web.security_headers import SECURITY_HEADERS, SecurityHeadersMiddleware
 
-IDLE_SHARE = 0.1  # of the time for the headers; a connection that waits longer can be replaced
+IDLE_SHARE = 0.1  # share of header_seconds; a connection that waits longer can be replaced
 INVALID_REQUEST = (
     "The request must be valid HTTP, and its request line and headers must not be too long."
 )
@@ -22,7 +22,8 @@ class LimitedConnection(TimedConnection):
 
     If there are too many connections, a new connection replaces the connection that has waited for
     a request for the longest time. If no connection has waited long enough, the new connection
-    responds with the status 503. If there are twice as many connections, it is closed at once.
+    responds with the status 503. If there are twice as many connections as the maximum, the new
+    connection is closed at once.
 
     Attributes:
         n_connections: Maximum number of connections.
@@ -44,17 +45,17 @@ class LimitedConnection(TimedConnection):
             transport.abort()
 
     def start_header_timer(self) -> None:
-        """Start the time for a request."""
+        """Start the timer for a request, and record that the connection waits for a request."""
         super().start_header_timer()
         self.idle_connections[self] = self.loop.time()
 
     def stop_header_timer(self) -> None:
-        """Stop the time for a request."""
+        """Stop the timer for a request, and remove the connection from the idle connections."""
         super().stop_header_timer()
         self.idle_connections.pop(self, None)
 
     def send_400_response(self, msg: str) -> None:
-        """Respond to what is no HTTP request, and close the connection.
+        """Respond to an invalid HTTP request with the status 400, and close the connection.
 
         Args:
             msg: Message of uvicorn, which is replaced.
@@ -75,7 +76,10 @@ class LimitedConnection(TimedConnection):
         self.transport.close()
 
     def _close_an_idle_connection(self) -> bool:
-        """Close the connection that has waited the longest; return whether there is one."""
+        """Close the connection that has waited the longest, and return True.
+
+        If no connection has waited long enough, no connection is closed, and the result is False.
+        """
         connection, start = next(iter(self.idle_connections.items()), (None, 0.0))
         if connection is None or self.loop.time() - start < IDLE_SHARE * self.header_seconds:
             return False

@@ -22,7 +22,7 @@ from surelabel.web.indexed_images import (
 )
 
 MIN_AUDIT_IMAGES = 20  # fewest corrected images for an audit, as for `surelabel audit`
-MAX_CONSIDERED_IMAGES = 2048  # sampled images, and last corrected images; about one second
+MAX_CONSIDERED_IMAGES = 2048  # sampled, and as many corrected; about one second
 SEED = 0
 
 
@@ -32,7 +32,8 @@ def propose_representative_images(
     """Return images that represent images far from the corrected ones, as a JSON object.
 
     The images are chosen by greedy facility location on the stored image vectors, as by
-    ``surelabel label-next``. Of a large index, 2,048 images sampled with a seed are considered.
+    ``surelabel label-next``. Of a large index, 2,048 images sampled with a seed are considered, and
+    the last 2,048 corrected images.
 
     Args:
         index: Index of the images.
@@ -78,8 +79,8 @@ def propose_representative_images(
 def propose_target_checks(index: Index, history: CorrectionHistory, count: int) -> dict[str, Any]:
     """Return corrected targets that are probably wrong, as a JSON object.
 
-    The probabilities of errors are estimated from the stored log-odds, which were not fitted on the
-    corrections.
+    The probabilities of errors are estimated from the stored log-odds. They are biased if the
+    recognizer was fitted on the corrections.
 
     Args:
         index: Index of the images.

@@ -1,4 +1,4 @@
-"""Define the JSON responses about corrections, for the description of the interface."""
+"""Define the JSON responses about corrections, for the OpenAPI schema."""
 
 from typing import Annotated, Literal
 
@@ -16,7 +16,7 @@ class RecordedCorrection(BaseModel):
     image: str | None = Field(
         description="Identifier of the image; null if the image is no longer in the index"
     )
-    path: str = Field(description="Path of the image")
+    path: str = Field(description="Absolute path of the image")
     label: str
     corrected: BinaryTarget | None = Field(
         description="1 is positive, 0 is negative, null is unknown."
@@ -24,7 +24,7 @@ class RecordedCorrection(BaseModel):
     probability: Probability | None = Field(
         description="Probability of the label at the time of the correction"
     )
-    chosen_by: str | None = Field(description="How the image was chosen")
+    chosen_by: str | None = Field(description="How the image was chosen, or null if it is unknown")
     inclusion_probability: Probability | None = Field(
         description="Inclusion probability of an image of the random sample"
     )
@@ -38,11 +38,13 @@ class CorrectionPage(BaseModel):
     """Page of the list of corrections, newest first."""
 
     corrections: list[RecordedCorrection]
-    n_corrections: int = Field(description="Number of all corrections")
+    n_corrections: int = Field(description="Number of all corrections, also undone ones")
     n_images: int = Field(description="Number of corrected images")
     n_checked: int = Field(description="Number of completely checked images of the random sample")
     file: str = Field(description="Path of the file of corrections")
-    note: str | None = Field(description="Sentence about an incomplete event that was removed")
+    note: str | None = Field(
+        description="Sentence about an incomplete event that was removed, or null"
+    )
 
 
 class CurrentTargets(BaseModel):
@@ -98,6 +100,6 @@ class Proposals(BaseModel):
 
     kind: Literal["label_next", "audit"]
     images: list[ProposedTarget | ProposedImage] = Field(
-        description="`audit` proposes targets, `label_next` images without a target."
+        description="`audit` proposes targets, `label_next` images without corrections."
     )
     sentence: str = Field(description="Description of the result, or of what is missing")

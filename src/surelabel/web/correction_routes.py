@@ -40,7 +40,7 @@ class ImageCorrections(BaseModel):
     rank: Annotated[StrictInt, Field(ge=0, le=2**40)] | None = Field(
         None, description="Position of the image in the result, counted from 0"
     )
-    sample: StrictBool = Field(False, description="Complete check of an image of the random sample")
+    sample: StrictBool = Field(False, description="Complete check of an image of the sample")
 
 
 class UndoneEvent(BaseModel):
@@ -52,7 +52,7 @@ class UndoneEvent(BaseModel):
 
 
 def create_correction_routes(session: IndexSession, log: CorrectionLog) -> APIRouter:
-    """Return the routes ``/corrections`` and ``/images/{identifier}/corrections``.
+    """Return the routes ``/corrections``, ``/corrections/undo`` and those of one image.
 
     Args:
         session: Index of the server.
@@ -183,7 +183,7 @@ def _complete_targets(body: ImageCorrections, names: list[str]) -> dict[str, flo
 
 
 def _correction_as_dict(row: CorrectionRow, images: Mapping[str, IndexedImage]) -> dict[str, Any]:
-    """Return a correction as a JSON object; the image is null if it left the index."""
+    """Return a correction as a JSON object; the image is null if it is no longer in the index."""
     image = images.get(row.path)
     return {
         "event": row.event,

@@ -21,7 +21,7 @@ from surelabel.errors import (
 )
 
 MAX_QUOTED_LENGTH = 60  # characters of an invalid value in a message
-STATUS_OF_ERROR: Sequence[tuple[type[SurelabelError], int]] = (  # the first class that matches
+STATUS_OF_ERROR: Sequence[tuple[type[SurelabelError], int]] = (  # the first match counts
     (InputError, 400),
     (UnknownName, 404),
     (ConfigError, 501),
@@ -43,7 +43,7 @@ class ErrorMessage(BaseModel):
 
 
 def describe_error(description: str) -> dict[str, Any]:
-    """Return the description of a response with an error, for the description of the interface.
+    """Return the description of a response with an error, for the OpenAPI schema.
 
     Args:
         description: Sentence on the error.
@@ -53,11 +53,13 @@ def describe_error(description: str) -> dict[str, Any]:
 
 OTHER_ERRORS: dict[int | str, dict[str, Any]] = {
     "default": describe_error("The request failed. The message states the reason.")
-}  # this replaces the description that FastAPI adds, whose status and content are others
+}  # without it, FastAPI describes a response with the status 422, which the server never sends
 
 
 def error_response(error: SurelabelError, status: int | None = None) -> JSONResponse:
-    """Return the response for an error of this package: ``error`` and, in a query, ``position``.
+    """Return the JSON response for an error of this package, with its message on one line.
+
+    For a syntax error in a query, the response contains the position of the error too.
 
     Args:
         error: Error.

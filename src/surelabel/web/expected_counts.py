@@ -10,7 +10,7 @@ from surelabel.arrays import Array
 from surelabel.errors import DataError
 from surelabel.retrieval.shards import Shard
 
-BLOCK_ROWS = 1 << 17  # log-odds that are converted to probabilities at once
+BLOCK_ROWS = 1 << 17  # number of log-odds that are converted to probabilities at once
 
 
 def sum_label_probabilities(shards: Sequence[Shard], n_labels: int, stop: Event) -> Array | None:
@@ -63,8 +63,10 @@ class ExpectedCounts:
     def wait(self, seconds: float) -> Array | None:
         """Return the expected numbers, ``(c,)``, or None if they are not computed in time.
 
+        If the computation was stopped, the result is None as well.
+
         Args:
-            seconds: Maximum waiting time.
+            seconds: Maximum waiting time in seconds.
 
         Raises:
             DataError: If the data of a label are damaged on disk.
@@ -79,7 +81,7 @@ class ExpectedCounts:
         return self._counts
 
     def stop(self) -> None:
-        """End the computation."""
+        """Stop the computation of the expected numbers."""
         self._stop.set()
 
     def _compute(self) -> None:

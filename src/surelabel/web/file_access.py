@@ -1,4 +1,4 @@
-"""Decide which files a server reads, and open them.
+"""Check which files a server may read, and open them.
 
 A client names an image by its identifier in the index, never by a path. The file is read in two
 cases:
@@ -32,6 +32,9 @@ _OPEN_FLAGS = (
 def resolve_servable_file(path: str, root: str) -> str:
     """Return the path of an indexed image after all symbolic links are resolved.
 
+    The URL of an object is returned unchanged. Of an image in a container, only the path of the
+    container is resolved.
+
     Args:
         path: Absolute path of an indexed image, or URL of an object.
         root: Absolute path of the root of the index.
@@ -47,7 +50,8 @@ def resolve_servable_file(path: str, root: str) -> str:
     is_in_root = _is_in_folder(file, root) and _is_in_folder(real_path, real_root)
     if not is_in_root and real_path != file:
         raise DataError(
-            "The file is a symbolic link out of the root of the index, so it is not served."
+            "The path contains a symbolic link out of the root of the index, or outside of it, so "
+            "the file is not served."
         )
     if not _is_regular_file(real_path):
         raise DataError("The file does not exist, or is not a regular file.")

@@ -20,7 +20,8 @@ def file_response(real_path: str, content_type: str, request: Request) -> Respon
     """Return the response to a GET or HEAD request for a file, which is read in parts.
 
     The status is 206 for a part, 304 for a file that the client has, and 416 for a part that
-    contains no byte of the file. The tag of the file changes with its size and its time.
+    contains no byte of the file. The ETag of the file changes with its path, inode, size and
+    modification time.
 
     Args:
         real_path: Result of ``resolve_servable_file`` for a file.
@@ -28,7 +29,7 @@ def file_response(real_path: str, content_type: str, request: Request) -> Respon
         request: Request of the client.
 
     Raises:
-        DataError: If the file cannot be opened.
+        DataError: If the file cannot be opened, or was replaced while it was opened.
     """
     with ExitStack() as stack:
         stream, status = stack.enter_context(open_servable_file(real_path))
@@ -51,7 +52,7 @@ def file_response(real_path: str, content_type: str, request: Request) -> Respon
 
 
 def content_headers(content_type: str) -> dict[str, str]:
-    """Return the headers of an image; a format that no browser shows is stored by the browser.
+    """Return the headers of an image. A browser downloads a file whose format is not an image type.
 
     Args:
         content_type: Content type of the image.
@@ -83,7 +84,10 @@ class _ClosingResponse(StreamingResponse):
 
 
 def _requested_part(request: Request, size: int, tag: str) -> ByteRange | None:
-    """Return the requested part, or None for the whole file, also if the file was changed."""
+    """Return the requested part, or None for the whole file.
+
+    The header ``Range`` is ignored for HEAD, and if the header ``If-Range`` has another tag.
+    """
     if request.method != "GET" or request.headers.get("if-range", tag) != tag:
         return None
     return parse_byte_range(request.headers.get("range"), size)

@@ -17,7 +17,7 @@ _IDENTIFIER = re.compile(r"(\d{1,9})-(\d{1,12})-([0-9a-f]{16})", re.ASCII)
 
 
 class ImageIdentifier(NamedTuple):
-    """Number of a shard, row number in the shard, and checksum of the absolute path."""
+    """Identifier of an image: number of the shard, row number, and checksum of the path."""
 
     shard: int
     row: int

@@ -1,4 +1,4 @@
-"""Define the JSON responses about images and their labels, for the description of the interface."""
+"""Define the JSON responses about images and their labels, for the OpenAPI schema."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ class LabelProbability(BaseModel):
 
 
 class ListedImage(BaseModel):
-    """Image of a list, with its 30 labels of the highest probability."""
+    """Image of a list, with at most 30 labels of the highest probability."""
 
     id: str = Field(description="Identifier of the image")
     path: str = Field(description="Absolute path of the image")
@@ -31,8 +31,12 @@ class ImageDescription(BaseModel):
     date: str | None = Field(
         description="Date in the metadata of the image, or null if the index has none"
     )
-    width: ImageSide | None = Field(description="Pixels of the upright image")
-    height: ImageSide | None = Field(description="Pixels of the upright image")
+    width: ImageSide | None = Field(
+        description="Width of the upright image in pixels, or null if the index has none"
+    )
+    height: ImageSide | None = Field(
+        description="Height of the upright image in pixels, or null if the index has none"
+    )
     labels: list[LabelProbability] = Field(description="Most probable labels first")
 
 
@@ -47,7 +51,7 @@ class UnreadableUpload(BaseModel):
     """Uploaded file that cannot be read."""
 
     name: str = Field(description="Name of the file")
-    error: str = Field(description="Reason")
+    error: str = Field(description="Reason why the file cannot be read")
 
 
 class UploadResult(BaseModel):

@@ -25,11 +25,11 @@ from surelabel.web.thumbnail_cache import ThumbnailCache
 
 PLACEHOLDER_HEADER = "x-surelabel-placeholder"
 UNKNOWN_IMAGE: dict[int | str, dict[str, Any]] = {
-    404: describe_error("The image is not in the index, or has no file.")
+    404: describe_error("The image or label is not in the index, or the image has no file.")
 }
 UNCHANGED = {"description": "The client has the current content."}
-Identifier = Annotated[str, Path(max_length=64, description="Identifier of a hit")]
-Side = Annotated[int, Query(alias="size", ge=64, le=512, description="Longer side in pixels")]
+Identifier = Annotated[str, Path(max_length=64, description="Identifier of an image")]
+Side = Annotated[int, Query(alias="size", ge=64, le=512, description="Longer side, in pixels")]
 
 
 def create_image_routes(
@@ -101,7 +101,7 @@ def create_image_routes(
         },
     )
     async def file(identifier: Identifier, request: Request) -> Response:
-        """Return the unchanged bytes, with the content type of the decoded format.
+        """Return the unchanged bytes, with the content type of the detected format.
 
         Of a file, a part can be requested with the header `Range`; then the status is 206, or 416
         if the part contains no byte of the file. An image in a container or an object store is
@@ -137,7 +137,11 @@ def create_image_routes(
         label: Annotated[str, Query(max_length=1000)],
         side: Side = 256,
     ) -> Response:
-        """Return the image with the heat map of a label, scaled to the range of the map."""
+        """Return the image with the heat map of a label.
+
+        The colours are scaled to the minimum and maximum of the map, so the colours of different
+        maps cannot be compared.
+        """
         index = (await run_in_threadpool(session.current)).index
         if label not in index.names:
             raise UnknownName(
@@ -164,7 +168,7 @@ def create_image_routes(
 
 
 def describe_content(*content_types: str) -> dict[str, Any]:
-    """Return the description of a response of bytes, for the description of the interface.
+    """Return the description of a response of bytes, for the OpenAPI schema.
 
     Args:
         content_types: Possible content types.
@@ -187,7 +191,9 @@ def _file_metadata(image: IndexedImage) -> dict[str, Any]:
 
 
 def _find_file(session: IndexSession, identifier: str, *key: object) -> tuple[str, str]:
-    """Return the real path of an image, and a tag that changes with the file and with the key.
+    """Return the real path of an image, and a tag of its file and of a key.
+
+    The tag changes with the path, the size and the modification time of the file, and with the key.
 
     Raises:
         UnknownName: If the image is not in the index.
@@ -204,7 +210,7 @@ def _find_file(session: IndexSession, identifier: str, *key: object) -> tuple[st
 
 
 def _cache_headers(tag: str) -> dict[str, str]:
-    """Return headers with which a browser caches a content, and asks whether it changed."""
+    """Return headers with which a browser caches a content, and revalidates it at each use."""
     return {"cache-control": "private, no-cache", "etag": f'"{tag}"'}
 
 

@@ -1,4 +1,8 @@
-"""Tasks of a worker process that need no recognizer: thumbnails, formats and contents of images."""
+"""Define the tasks of a worker process that need no recognizer, such as encoding of thumbnails.
+
+Each task returns a value that JSON can represent, and bytes. A task without a value returns None,
+and a task without bytes returns no bytes.
+"""
 
 from functools import cache
 from io import BytesIO
@@ -59,7 +63,7 @@ def read_content_type(path: str) -> tuple[str, bytes]:
     """Return the content type of an image file, from its content.
 
     Raises:
-        DataError: If the file is not an image of a supported format.
+        DataError: If the file cannot be read, or is not an image of a supported format.
     """
     _limit_memory_once()
     with open_image_file(path) as stream:
@@ -70,7 +74,8 @@ def read_content(path: str) -> tuple[str, bytes]:
     """Return the content type and the content of an image in a container or an object store.
 
     Raises:
-        DataError: If the content is not an image of a supported format, or has more than 128 MiB.
+        DataError: If the content cannot be read, has more than 128 MiB, or is not an image of a
+            supported format.
     """
     _limit_memory_once()
     with open_stored_image(path) as stream:
@@ -93,7 +98,7 @@ def _limit_memory_once() -> None:
 
 
 def _content_type(stream: BinaryIO) -> str:
-    """Return the content type of an image, whose header is decoded.
+    """Return the content type of an image from its first bytes, or a general type for RAW files.
 
     Raises:
         DataError: If the header is not that of an image of a supported format.

@@ -39,7 +39,7 @@ class ImageWorker:
 
     Args:
         module: Name of the module of the tasks.
-        seconds: Maximum time of a task.
+        seconds: Maximum time of a task in seconds.
         failure: Clause that begins the message of a task whose process fails.
     """
 
@@ -61,8 +61,10 @@ class ImageWorker:
             seconds: Maximum time of the task. If None, the maximum time of the worker is used.
 
         Raises:
-            SurelabelError: If the task raised the error.
-            DataError: If the process crashed, or the task took too long.
+            SurelabelError: If the task raised an error of this package. A class that is not in
+                ``_ERRORS`` becomes DataError.
+            DataError: If the process crashed or did not start, the task took too long, or the
+                worker was stopped.
         """
         connection = self.start()
         seconds = self.seconds if seconds is None else seconds
@@ -89,7 +91,7 @@ class ImageWorker:
         """Return the connection to the process, which is started if there is none.
 
         Raises:
-            DataError: If the process does not start.
+            DataError: If the process does not start, or the worker was stopped.
         """
         if self._connection is not None and self._process.is_alive():
             return self._connection
@@ -147,7 +149,7 @@ class ImageWorker:
 
 
 class ImageWorkerPool:
-    """Worker processes of one kind, which coroutines can wait for.
+    """Worker processes for the tasks of one module, whose results coroutines can await.
 
     Args:
         module: Name of the module of the tasks.

@@ -92,7 +92,8 @@ class IndexSampler:
             seed: Seed of the permanent random numbers.
 
         Raises:
-            InputError: If the sample was chosen with another seed.
+            InputError: If the sample was chosen with another seed. Also if the sample was chosen
+                by another program, and images were added to the index or many were removed.
             DataError: If the file of the corrections is damaged or cannot be written.
         """
         numbers = self._permanent_random_numbers(index, seed)
@@ -174,7 +175,7 @@ def index_image_identifiers(index: Index) -> list[str]:
 def _extended_sample(
     numbers: Array, is_sampled: Flags, n_more: int, *, earlier_probability: float | None
 ) -> tuple[npt.NDArray[np.int64], float]:
-    """Return the positions of new images of the sample, by their numbers, and the probability.
+    """Return the positions of new images of the sample, in the order of their numbers.
 
     Args:
         numbers: Permanent random numbers, ``(n,)``.
@@ -185,11 +186,12 @@ def _extended_sample(
             to which no images can have been added. If None, the sample was chosen by the numbers.
 
     Returns:
-        Positions, and the inclusion probability of the extended sample. Without new images, the
-        probability is 0.
+        Positions, and the inclusion probability of the extended sample. If the sample need not be
+        extended, there are no positions, and the probability is 0.
 
     Raises:
-        InputError: If images were added to a sample that was not chosen by the numbers.
+        InputError: If the sample was not chosen by the numbers, and images were added to the index
+            or many were removed.
     """
     n_earlier, n_added, before = int(is_sampled.sum()), 0, earlier_probability
     if before is None:

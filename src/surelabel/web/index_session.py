@@ -47,7 +47,7 @@ class OpenedRevision:
 
     Args:
         index: Opened index.
-        load_encoder: Function that returns the recognizer of an index for sentences.
+        load_encoder: Function that loads the recognizer of an index, which encodes sentences.
 
     Attributes:
         index: Opened index.
@@ -72,7 +72,8 @@ class OpenedRevision:
         several threads can search the same opened graph.
 
         Args:
-            query: Query of a client, whose example is relative to the root of the index.
+            query: Query of a client. A relative path of its example refers to the root of the
+                index.
             k: Maximum number of images, >= 1.
             min_probability: Minimum probability of each image, in [0, 1].
             offset: Number of the best images that are left out, >= 0.
@@ -141,7 +142,7 @@ class IndexSession:
     Args:
         folder: Folder of the index.
         root: Root folder of the images, or None for the stored root.
-        load_encoder: Function that returns the recognizer of an index for sentences.
+        load_encoder: Function that loads the recognizer of an index, which encodes sentences.
 
     Attributes:
         folder: Folder of the index.
@@ -183,7 +184,7 @@ class IndexSession:
         return self._revision
 
     def close(self) -> None:
-        """End the computations of the current revision."""
+        """Stop the computation of the expected numbers of images."""
         self._revision.expected_counts.stop()
 
     def _open_again(self) -> None:

@@ -76,7 +76,7 @@ def positions_of_images(index: Index, images: Sequence[IndexedImage]) -> npt.NDA
 
 
 def rows_of_positions(shard: Shard, positions: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """Return the row numbers of the images at positions among the rows that were not removed."""
+    """Return the row numbers of images, whose positions do not count the removed rows."""
     rows = np.asarray(positions, np.int64)
     return rows if shard.is_active is None else np.flatnonzero(shard.is_active)[rows]
 
@@ -116,7 +116,9 @@ def stored_logits(index: Index, images: Sequence[IndexedImage]) -> Array:
 
 
 def describe_images(index: Index, images: Sequence[IndexedImage]) -> list[dict[str, Any]]:
-    """Return the identifier, the path, and the most probable labels of each image.
+    """Return the identifier, the path, and at most 30 labels of the highest probability.
+
+    The result has one JSON object for each image.
 
     Args:
         index: Index of the images.

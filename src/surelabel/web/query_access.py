@@ -18,7 +18,7 @@ from surelabel.storage.image_paths import join_image_path
 
 
 class SharedQueryEncoder:
-    """Encoder of sentences, which is loaded at its first use, and used by one thread at a time.
+    """Encoder of sentences, which is loaded at its first use. One thread at a time encodes.
 
     Args:
         load: Function that returns the encoder.
@@ -49,7 +49,9 @@ class SharedQueryEncoder:
 
 
 def with_example_in_root(query: Query, root: str) -> Query:
-    """Return a query in which the path of the example is relative to the root of the index.
+    """Return a query with the absolute path of its example.
+
+    A relative path refers to the root of the index. An absolute path and a URL remain unchanged.
 
     Args:
         query: Query of a client.

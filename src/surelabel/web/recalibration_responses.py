@@ -1,4 +1,4 @@
-"""Define the JSON responses of recalibration and uncertainty, to describe the interface."""
+"""Define the JSON responses of recalibration and uncertainty, for the OpenAPI schema."""
 
 from typing import Literal
 
@@ -12,11 +12,13 @@ class RecalibrationState(BaseModel):
 
     n_checked: int = Field(description="Number of completely checked images of the random sample")
     n_required: int = Field(description="Number of checked images that an evaluation requires")
-    n_missing: int = Field(description="Number of images that must be checked before")
+    n_missing: int = Field(description="Number of images that must still be checked")
     state: Literal["idle", "running", "applied", "failed"]
-    reason: str | None = Field(description="Reason why the last recalibration failed")
+    reason: str | None = Field(description="Reason why the last recalibration failed, or null")
     has_recognizer: bool
-    reason_no_recognizer: str | None = Field(description="Reason why there is no recognizer")
+    reason_no_recognizer: str | None = Field(
+        description="Reason why there is no recognizer, or null"
+    )
 
 
 class LogLossChange(BaseModel):
@@ -34,8 +36,12 @@ class CalibrationErrorChange(BaseModel):
 
     before: float
     after: float
-    noise_floor_before: float = Field(description="Error of calibrated probabilities")
-    noise_floor_after: float = Field(description="Error of calibrated probabilities")
+    noise_floor_before: float = Field(
+        description="Expected value of `before` if the probabilities were calibrated"
+    )
+    noise_floor_after: float = Field(
+        description="Expected value of `after` if the probabilities were calibrated"
+    )
     before_low: float
     before_high: float
     after_low: float

@@ -59,7 +59,8 @@ def create_recalibration_routes(
     async def evaluate() -> JSONResponse:
         """Fit a scale and a shift on the checked images of the random sample.
 
-        All metrics after the recalibration are cross-fitted. The index is not changed.
+        All metrics after the recalibration are cross-fitted. The index is not changed. Images on
+        which the recognizer was fitted are left out.
         """
         images = await run_in_threadpool(recalibration.read_checked_images)
         are_of_fit = await find_images_of_fit(recognizer, images)
@@ -76,7 +77,8 @@ def create_recalibration_routes(
     def apply() -> JSONResponse:
         """Save the recalibrated recognizer beside the index, and compute all log-odds again.
 
-        The response does not wait for the end; read the state. Searches continue meanwhile.
+        The response is sent at the start; `GET /api/recalibration` returns the state. Searches
+        continue meanwhile.
         """
         recalibration.start_applying()
         return JSONResponse({"state": "running"}, 202)
@@ -90,8 +92,8 @@ def create_recalibration_routes(
     async def uncertainty(identifier: Identifier) -> JSONResponse:
         """Return the uncertainty of each label by kind.
 
-        If the method of the recognizer estimates no uncertainty, `kinds` is empty, and `reason`
-        states why.
+        If the recognizer is missing, or its method estimates no uncertainty, `kinds` is empty, and
+        `reason` states why.
         """
         revision = await run_in_threadpool(session.current)
         image = revision.find_image(identifier)
@@ -115,7 +117,15 @@ def create_recalibration_routes(
 async def find_images_of_fit(recognizer: RecognizerService, images: CheckedImages) -> list[bool]:
     """Return whether the recognizer of the index was fitted on each checked image.
 
-    Without a recognizer or its image files, no image is known to be one of the fit.
+    The value is False for an image whose file cannot be read, and for all images if the recognizer
+    is missing.
+
+    Args:
+        recognizer: Recognizer of the index.
+        images: Checked images of the random sample.
+
+    Raises:
+        DataError: If the worker process fails.
     """
     positions, real_paths = [], []
     for position, path in enumerate(images.paths):

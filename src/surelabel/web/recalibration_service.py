@@ -33,7 +33,7 @@ IDLE, RUNNING, APPLIED, FAILED = "idle", "running", "applied", "failed"
 
 @dataclass(frozen=True, eq=False)
 class CheckedImages:
-    """Completely checked images of the random sample, with their current log-odds.
+    """Completely checked images of the random sample that have a known target, with their log-odds.
 
     Attributes:
         index: Index of the images.
@@ -125,7 +125,7 @@ class RecalibrationService:
         depend on the predictions, and would bias the recalibration.
 
         Raises:
-            InputError: If fewer than 20 images are checked.
+            InputError: If fewer than 20 images are checked and have a known target.
             DataError: If the file of the corrections or the index is damaged.
         """
         index, history = self._session.current().index, self._log.history()
@@ -169,7 +169,7 @@ class RecalibrationService:
 
         Raises:
             InputError: If a recalibration is running, if nothing was evaluated, if the evaluation
-                found no improvement, or if the index was changed since.
+                found no improvement, or if the recognizer of the index was changed since.
             MissingPart: If the recognizer of the index is missing.
         """
         index = self._session.current().index
@@ -202,7 +202,10 @@ class RecalibrationService:
             self._thread.start()
 
     def close(self) -> None:
-        """End the worker process of a recalibration; the index is then unchanged or complete."""
+        """End the worker process of a recalibration.
+
+        Afterwards, the index is unchanged or completely recalibrated.
+        """
         with self._lock:
             worker, thread = self._worker, self._thread
         if worker is not None:

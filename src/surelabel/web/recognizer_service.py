@@ -1,4 +1,4 @@
-"""Run the recognizer of an index in a worker process, for uploads and heat maps."""
+"""Run the recognizer of an index in a worker process, for uploads, heat maps and uncertainties."""
 
 import time
 from collections.abc import Sequence
@@ -43,8 +43,11 @@ class RecognizerService:
     def start_loading(self, index: Index) -> "Future[Any]":
         """Load the recognizer of an index in the worker process, without waiting for it.
 
-        A recognizer that could not be loaded is loaded again after ``REPEAT_SECONDS``. The index
-        can have been replaced meanwhile.
+        If the recognizer could not be loaded, a call ``REPEAT_SECONDS`` after the start of loading
+        loads the recognizer again, because its files can have been replaced meanwhile.
+
+        Returns:
+            Future that raises MissingPart or DataError if the recognizer cannot be loaded.
 
         Raises:
             MissingPart: If no recognizer is recorded or given.
@@ -78,6 +81,7 @@ class RecognizerService:
 
         Raises:
             MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+            DataError: If the worker process fails.
         """
         self.start_loading(index).result()
 
@@ -140,7 +144,7 @@ class RecognizerService:
 
         Args:
             index: Index of the recognizer.
-            paths: Paths of image files. Files that cannot be read are no images of the fit.
+            paths: Paths of image files. For a file that cannot be read, the value is False.
 
         Raises:
             MissingPart: If the recognizer cannot be loaded, or is not that of the index.

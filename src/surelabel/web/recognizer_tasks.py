@@ -1,4 +1,8 @@
-"""Tasks of a worker process that loads the recognizer of an index."""
+"""Define the tasks of a worker process that loads the recognizer of an index.
+
+Each task returns a value that JSON can represent, and bytes. A task without a value returns None,
+and a task without bytes returns no bytes.
+"""
 
 import os
 import shutil
@@ -151,7 +155,7 @@ def find_images_of_fit(source: dict[str, Any], paths: list[str]) -> tuple[list[b
 
     Args:
         source: Attributes of ``RecognizerSource``.
-        paths: Paths of image files. Files that cannot be read are no images of the fit.
+        paths: Paths of image files. For a file that cannot be read, the value is False.
 
     Raises:
         MissingPart: If the recognizer cannot be loaded, or is not that of the index.
@@ -263,10 +267,11 @@ def _recognizer(source: RecognizerSource) -> Recognizer:
 
 
 def _load_recognizer(source: RecognizerSource) -> Recognizer:
-    """Return the recognizer of an index.
+    """Return the recognizer of an index, which must be fitted and calibrated.
 
     Raises:
-        MissingPart: If the recognizer cannot be loaded, or is not that of the index.
+        MissingPart: If the recognizer cannot be loaded, is not that of the index, or is not fitted
+            or calibrated. Also if the index was replaced.
     """
     torch.set_num_threads(max(1, (os.cpu_count() or 1) - 1))  # one core remains for searches
     try:

@@ -19,7 +19,7 @@ class ReportFile:
         path: HTML file, or folder of a report that contains ``index.html``.
 
     Raises:
-        DataError: If there is no such file, or the file has more than 64 MiB.
+        DataError: If the file cannot be read, or has more than 64 MiB.
         InputError: If the file is not an HTML file.
     """
 
@@ -37,7 +37,7 @@ class ReportFile:
         """Return the content of the file.
 
         Raises:
-            DataError: If there is no such file, or the file has more than 64 MiB.
+            DataError: If the file cannot be read, or has more than 64 MiB.
         """
         try:
             with self._file.open("rb") as stream:

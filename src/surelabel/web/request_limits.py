@@ -17,17 +17,18 @@ class RequestLimits:
     """Limits of the requests of a server.
 
     Attributes:
-        query_bytes: Length of the query string of a URL.
-        header_bytes: Length of the request line and all headers.
-        upload_bytes: Length of the body of an upload.
-        body_bytes: Length of the body of another request.
+        query_bytes: Maximum length of the query string of a URL.
+        header_bytes: Maximum length of the request line and all headers.
+        upload_bytes: Maximum length of the body of an upload.
+        body_bytes: Maximum length of the body of another request.
         body_seconds: Time in which the body must arrive.
         header_seconds: Time in which the request line and the headers must arrive.
         send_seconds: Time in which a client must accept a part of a response.
-        image_seconds: Time for decoding an image, or for computing its labels or its heat map.
-        n_requests: Number of requests that are in work at the same time.
-        n_uploads: Number of uploads that are in work at the same time.
-        n_connections: Number of connections.
+        image_seconds: Maximum time for decoding an image, or for computing its labels, its heat map
+            or its uncertainty.
+        n_requests: Maximum number of requests that are in work at the same time.
+        n_uploads: Maximum number of uploads that are in work at the same time.
+        n_connections: Maximum number of connections.
         n_wrong_tokens: Number of wrong tokens of a client address in the time
             ``wrong_token_seconds``.
         wrong_token_seconds: Time in which wrong tokens are counted.
@@ -58,7 +59,7 @@ class RequestLimitsMiddleware:
 
     def __init__(self, application: ASGIApp, limits: RequestLimits) -> None:
         self._application, self._limits = application, limits
-        self._n_requests = self._n_uploads = 0  # in work; the event loop has one thread
+        self._n_requests = self._n_uploads = 0  # needs no lock: the event loop has one thread
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run a request, or respond with the status 408, 413, 414 or 503."""
@@ -132,11 +133,11 @@ class _LimitedBody:
 
 
 def _describe_body_limit(max_bytes: int) -> str:
-    return f"The body must have at most {max_bytes} bytes. Send fewer or smaller images."
+    return f"The body must have at most {max_bytes} bytes. Send less data, such as fewer images."
 
 
 def limit_response(status: int, message: str, *, retry: bool = False) -> JSONResponse:
-    """Return the response to a request that exceeds a limit, and close the connection.
+    """Return the response to a request that exceeds a limit, with headers to close the connection.
 
     Args:
         status: Status code.

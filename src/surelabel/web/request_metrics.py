@@ -1,4 +1,4 @@
-"""Count and time the requests of a server, and format the numbers for Prometheus."""
+"""Count the requests of a server, measure their times, and format both for Prometheus."""
 
 import time
 from bisect import bisect_left
@@ -10,11 +10,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 ROUTE_PREFIX = "/api"
-NO_ROUTE = "none"  # of requests that were refused, or whose path does not exist
+NO_ROUTE = "none"  # route of requests that were refused, or whose path does not exist
 
 
 class RequestMetrics:
-    """Numbers and times of the requests of a server; used only in the thread of its event loop."""
+    """Numbers and times of the requests of a server, changed only in the event loop."""
 
     def __init__(self) -> None:
         self.n_in_work = 0
@@ -60,7 +60,10 @@ class RequestMetrics:
 
 
 class RequestMetricsMiddleware:
-    """Measure each request, and add the header ``server-timing`` with the time in milliseconds.
+    """Measure the time of each request, and add the header ``server-timing`` to its response.
+
+    The header contains the time until the response began, in milliseconds. The metrics contain the
+    time until the response was complete.
 
     Args:
         application: Inner application.
@@ -96,7 +99,7 @@ class RequestMetricsMiddleware:
 
 
 def _route_path(scope: Scope) -> str:
-    """Return the path of a route with the prefix, which some versions of FastAPI omit."""
+    """Return the path of the route with the prefix, which some versions of FastAPI omit."""
     path = getattr(scope.get("route"), "path", None)
     if path is None:
         return NO_ROUTE

@@ -22,7 +22,7 @@ class SampleRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     count: Annotated[StrictInt, Field(ge=0, le=MAX_IMAGES)] = Field(
-        30, description="Number of images that are not checked"
+        30, description="Number of images to return that are not checked"
     )
     seed: Annotated[StrictInt, Field(ge=0, lt=2**31)] = 0
 
@@ -41,7 +41,7 @@ def create_sample_routes(session: IndexSession, log: CorrectionLog) -> APIRouter
         "/sample",
         summary="Sample images at random",
         response_model=SampleResult,
-        responses={400: describe_error("The body is invalid.")},
+        responses={400: describe_error("The body or the seed is invalid.")},
     )
     def sample(body: SampleRequest) -> JSONResponse:
         """Extend the random sample until it has `count` unchecked images, and return these.

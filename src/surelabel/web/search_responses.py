@@ -1,4 +1,4 @@
-"""Define the JSON responses of searches, for the description of the interface."""
+"""Define the JSON responses of searches, for the OpenAPI schema."""
 
 from pydantic import BaseModel, Field
 

@@ -1,4 +1,4 @@
-"""Add the headers to each response with which a browser restricts its use."""
+"""Add security headers to each response, with which a browser restricts its use."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -6,10 +6,10 @@ POLICY_HEADER = "content-security-policy"
 
 
 def security_policy(*, images: str = "'self'") -> str:
-    """Return a Content-Security-Policy without inline scripts and styles.
+    """Return a Content-Security-Policy that forbids inline scripts and styles.
 
     Args:
-        images: Sources of images.
+        images: Allowed sources of images, as in the directive ``img-src``.
     """
     return (
         f"default-src 'none'; img-src {images}; script-src 'self'; style-src 'self'; "
@@ -32,7 +32,7 @@ _ENCODED = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.
 class SecurityHeadersMiddleware:
     """Add the security headers, and ``cache-control: no-store`` if no caching is defined.
 
-    A response with its own Content-Security-Policy keeps it.
+    Headers that the response already contains are not replaced.
 
     Args:
         application: Inner application.

@@ -30,7 +30,7 @@ class IndexServer:
 
     Args:
         folder: Folder of the index.
-        load_encoder: Function that returns the recognizer of an index for sentences.
+        load_encoder: Function that loads the recognizer of an index, which encodes sentences.
         model: Saved recognizer or name of an encoder, or None for the recorded recognizer.
         device: PyTorch device of the encoder.
         root: Root folder of the images, or None for the stored root.
@@ -42,10 +42,12 @@ class IndexServer:
         limits: Limits of the requests.
 
     Raises:
-        InputError: If the host is not a loopback address and there is no token, or if the
-            recognizer ``model`` is not that of the index.
-        DataError: If the index is missing, damaged or empty, or if the port is in use.
-        MissingPart: If the recognizer ``model`` cannot be loaded.
+        InputError: If the host is not a loopback address and there is no token, or if the host,
+            the port or the token is not allowed. Also if ``corrections`` is not a CSV file outside
+            of the index, or ``report`` is not an HTML file.
+        DataError: If the index is missing, damaged or empty, or if the port is in use. Also if the
+            corrections or the report cannot be read.
+        MissingPart: If the recognizer ``model`` cannot be loaded, or is not that of the index.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class IndexServer:
 
     @property
     def url(self) -> str:
-        """Return the address of the server."""
+        """Return the URL of the server."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._socket.getsockname()[1]}"
 

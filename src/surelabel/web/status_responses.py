@@ -1,4 +1,4 @@
-"""Define the JSON responses about the server, for the description of the interface."""
+"""Define the JSON responses about the server, for the OpenAPI schema."""
 
 from typing import Literal
 

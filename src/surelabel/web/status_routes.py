@@ -1,4 +1,4 @@
-"""Define the routes of health, metrics, and the description of the interface."""
+"""Define the routes of the state of the server, of metrics, and of the page of all operations."""
 
 from collections.abc import Callable, Mapping
 

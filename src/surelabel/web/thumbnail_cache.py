@@ -8,7 +8,7 @@ DEFAULT_CACHE_BYTES = 64 * 2**20
 
 
 class ThumbnailCache:
-    """Contents of thumbnails and heat maps; those that were used last stay in memory.
+    """Cache of thumbnails and heat maps, which removes the least recently used contents (LRU).
 
     Several threads can use the cache at the same time.
 
@@ -31,7 +31,7 @@ class ThumbnailCache:
         return self._n_bytes
 
     def get(self, key: Hashable) -> bytes | None:
-        """Return the content of a key, or None."""
+        """Return the content of a key, or None if the cache does not contain the key."""
         with self._lock:
             content = self._contents.get(key)
             if content is not None:
@@ -39,7 +39,10 @@ class ThumbnailCache:
             return content
 
     def put(self, key: Hashable, content: bytes) -> None:
-        """Add a content, and remove the contents that were not used for the longest time."""
+        """Add a content, and remove the least recently used contents until all fit.
+
+        A content of more than ``max_bytes`` bytes empties the cache, and is not cached.
+        """
         with self._lock:
             self._n_bytes += len(content) - len(self._contents.pop(key, b""))
             self._contents[key] = content

@@ -64,7 +64,7 @@ def create_upload_routes(session: IndexSession, recognizer: RecognizerService) -
         """Return the labels of each image whose probability is at least the threshold.
 
         The form field `images` is repeated, with at most 16 files. An image that cannot be read
-        has the field `error` instead of `labels`. The files are not stored.
+        has the field `error` instead of `labels`. No file is stored after the request.
         """
         index = (await run_in_threadpool(session.current)).index
         recognizer.start_loading(index)  # fails before the body is read

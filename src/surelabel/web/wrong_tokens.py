@@ -5,18 +5,18 @@ import math
 import time
 from collections import OrderedDict, deque
 
-MAX_ADDRESSES = 4096  # whose wrong tokens are remembered; about 4 MB
-IPV6_PREFIX_BYTES = 8  # one client has all addresses of such a network
+MAX_ADDRESSES = 4096  # addresses whose wrong tokens are stored, in about 4 MB
+IPV6_PREFIX_BYTES = 8  # one client can use all addresses of such a network
 
 
 class WrongTokenLimit:
     """Times of the last wrong tokens of each client address; used in one thread.
 
     Args:
-        n_tokens: Number of wrong tokens of an address in the interval, >= 1.
-        seconds: Length of the interval.
-        max_addresses: Number of addresses, >= 1. The address whose last wrong token is the oldest
-            is forgotten first.
+        n_tokens: Number of wrong tokens in the interval after which an address must wait, >= 1.
+        seconds: Length of the interval in seconds.
+        max_addresses: Maximum number of stored addresses, >= 1. The address whose last wrong token
+            is the oldest is removed first.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class WrongTokenLimit:
             self._times.popitem(last=False)
 
     def seconds_to_wait(self, address: str) -> int:
-        """Return the time until an address can send a wrong token again, rounded up; 0 is now."""
+        """Return the seconds until an address can send a token again, rounded up; 0 is now."""
         times = self._times.get(address)
         if times is None or len(times) < self._n_tokens:
             return 0
@@ -46,9 +46,10 @@ class WrongTokenLimit:
 
 
 def client_network(address: str) -> str:
-    """Return the address of a client, or the first 64 bits of an IPv6 address.
+    """Return the IPv4 address of a client, or the first 64 bits of its IPv6 address.
 
-    Loopback addresses are returned unchanged.
+    An IPv4 address that is mapped to IPv6 is returned as IPv4. A loopback address is returned
+    completely, and a text that is not an IP address unchanged.
 
     Example:
         >>> client_network("192.0.2.7"), client_network("2001:db8::7"), client_network("::1")

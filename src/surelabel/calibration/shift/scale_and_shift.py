@@ -31,8 +31,8 @@ def fit_scale_and_shift(
             known.
 
     Returns:
-        The scale in [0.05, 20] and the shift in [-10, 10]. Without a positive target, or without a
-        negative target, both are finite as well.
+        The scale in [0.05, 20] and the shift in [-10, 10], also without a positive target or
+        without a negative target. Without a known target, they are 1 and 0.
 
     Raises:
         InputError: If the shapes differ, if a logit is not finite, or if a known target is outside

@@ -61,6 +61,8 @@ def read(
 def read_entries(path: str | Path, *, images_root: str | Path | None = None) -> LabelledImages:
     """Return the corrected targets with absolute paths of images, which need not exist.
 
+    A warning states the size of an event at the end of the file that was not written completely.
+
     Args:
         path: Path of the CSV file.
         images_root: Folder to which image paths are relative, as for :func:`read`.

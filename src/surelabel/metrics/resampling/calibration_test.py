@@ -26,10 +26,10 @@ def calibration_test_p_value(
 
     where z is the log-odds of a label, p its probability and y its target. T is large if a scale
     and a shift of the log-odds fit the targets better. T is compared with its values on targets
-    that are sampled from the probabilities. The test therefore holds for few positive targets.
+    that are sampled from the probabilities. The test is therefore valid for few positive targets.
 
     Args:
-        logits: Finite log-odds of n images and c labels, ``(n, c)``.
+        logits: Log-odds of n images and c labels, ``(n, c)``, finite where the target is known.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
         known: True where the target is known, ``(n, c)``. If None, all targets except NaN are
             known.
@@ -37,12 +37,12 @@ def calibration_test_p_value(
         seed: Seed of the sampling.
 
     Returns:
-        The p-value in (0, 1]: the share of targets with at least this T, including the given
-        targets.
+        The p-value in (0, 1]: the share of target matrices with at least the T of the given
+        targets, which are counted too.
 
     Raises:
-        InputError: If the shapes differ, a logit is not finite, no target is known, or a known
-            target is outside [0, 1].
+        InputError: If the shapes differ, a logit of a known target is not finite, no target is
+            known, or a known target is outside [0, 1].
         ConfigError: If ``resamples`` is not a whole number >= 1.
 
     Source:
@@ -66,7 +66,7 @@ def calibration_test_p_value(
     if not z.size or not np.isfinite(z).all():
         raise InputError(
             "The test of calibration needs finite log-odds and at least one known target; got "
-            f"{z.size} known targets. Annotate images."
+            f"{z.size} known targets. Annotate images, or remove log-odds that are not finite."
         )
     p = expit(z)
     terms = np.stack([z, np.ones_like(z)])

@@ -39,7 +39,8 @@ def studentized_bootstrap_interval(
         images have equal means, the ends equal the mean.
 
     Raises:
-        InputError: If the shapes differ, a sum is not finite, or a count is below 1.
+        InputError: If the shapes differ, there is no image, a sum is not finite, or a count is
+            below 1.
         ConfigError: If ``resamples`` is not a whole number >= 2, or ``level`` is not in (0, 1).
 
     Source:
