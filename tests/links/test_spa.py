@@ -172,6 +172,27 @@ def test_an_uninformed_head_starts_at_the_prevalence():
     assert expit(SPA().logits(start))[0] == pytest.approx(0.04)
 
 
+class _Scores(torch.nn.Module):
+    """The scores of logits; an exported program does a fixed number of steps."""
+
+    def __init__(self, link):
+        super().__init__()
+        self.link = link
+
+    def forward(self, logits):
+        return self.link.scores(logits)
+
+
+def test_an_exported_program_converges_to_the_same_scores():
+    link = SPA(k_pos=10.0, b_pos=-3.0, k_neg=0.1, zeta_neg=0.1)
+    module, n_images = _Scores(link), torch.export.Dim.DYNAMIC
+    program = torch.export.export(
+        module, (torch.zeros(2, 1),), dynamic_shapes=({0: n_images},), strict=False
+    )
+    logits = torch.linspace(-45, 45, 901)[:, None]
+    torch.testing.assert_close(program.module()(logits), link.scores(logits), rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

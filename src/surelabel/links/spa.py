@@ -16,6 +16,7 @@ from surelabel.links.interface import ArrayOrTensor
 SCORE_LIMIT = 1e30  # scores are clipped to it, so that log-odds do not overflow float32
 SETTING_LIMIT = 1e6  # largest setting; its inverse is the smallest scale and slope
 MAX_STEPS = 80  # limit of the steps of Newton's method and bisection
+EXPORTED_STEPS = 20  # fixed number in an exported program; sufficient for scales in [0.01, 100]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +98,8 @@ class SPA:
         """Return the scores whose log-odds are ``logits`` clipped to [-40, 40], without a gradient.
 
         The scores are computed by Newton's method. If a Newton step leaves the interval that
-        contains the solution, a bisection step replaces the Newton step.
+        contains the solution, a bisection step replaces the Newton step. In a program of
+        ``torch.export``, the number of steps is 20.
 
         Returns:
             Scores of the shape of ``logits``, as a tensor or array like ``logits``. The type is
@@ -130,13 +132,14 @@ class SPA:
         scores = torch.where(shifted < 0, shifted / self.k_neg + self.b_neg, shifted / self.k_pos)
         scores = torch.where(shifted < 0, scores, scores + self.b_pos).clip(low, high)
         tolerance = 1e3 * torch.finfo(clipped.dtype).eps  # before the last step
-        for _ in range(MAX_STEPS):
+        is_exporting = torch.compiler.is_exporting()  # a program cannot depend on the values
+        for _ in range(EXPORTED_STEPS if is_exporting else MAX_STEPS):
             excess = self._torch_log_odds(scores) - clipped
             low = torch.where(excess <= 0, scores, low)
             high = torch.where(excess > 0, scores, high)
             newton = scores - excess / self._log_odds_slope(scores)
             is_inside = (newton >= low) & (newton <= high)
             scores = torch.where(is_inside, newton, low + (high - low) / 2)
-            if (excess.abs() < tolerance).all():
+            if not is_exporting and (excess.abs() < tolerance).all():
                 break
         return scores

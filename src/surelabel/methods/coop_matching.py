@@ -8,6 +8,7 @@ from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.methods.coop import CoOp
+from surelabel.methods.inference_batches.inference_batches import inference_batches
 from surelabel.methods.prompt_tuning.region_scores import (
     pool_region_scores,
     region_score_maps,
@@ -158,7 +159,7 @@ class CoOpMatching(CoOp):
     def _pooled_scores(self, features: Features) -> Tensor:
         """Return the scores of images without scale and bias, ``(n, c)``."""
         texts = self.context()
-        batches = whole_images_and_patches(features).split(IMAGES_PER_BATCH)
+        batches = inference_batches(whole_images_and_patches(features), IMAGES_PER_BATCH)
         scores = [
             self._weighted_scores(batch, self.region_shares(batch, texts), texts)
             for batch in batches

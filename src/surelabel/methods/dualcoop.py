@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
+from surelabel.methods.inference_batches.inference_batches import inference_batches
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
 from surelabel.methods.prompt_tuning.region_scores import (
@@ -121,7 +122,7 @@ class DualCoOp(Method):
     def _pooled_scores(self, features: Features) -> Tensor:
         """Return the scores of images without scale and bias, ``(n, c)``."""
         positive, negative = self.positive(), self.negative()
-        batches = whole_images_and_patches(features).split(IMAGES_PER_BATCH)
+        batches = inference_batches(whole_images_and_patches(features), IMAGES_PER_BATCH)
         scores = [
             self._weighted_scores(batch, self._region_weights(batch, positive), positive, negative)
             for batch in batches

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
+from surelabel.methods.inference_batches.inference_batches import inference_batches
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.scale_and_bias import initial_scale_and_bias
 from surelabel.methods.text_scoring.text_scorer import TextScorer
@@ -133,7 +134,9 @@ class MLDecoder(Method):
     def _scores(self, instances: Tensor) -> Tensor:
         """Return the scores ``(n, c)`` of images with instances ``(n, t, d)``."""
         n_images = max(PAIRS_PER_BATCH // len(self.queries), 1)
-        return torch.cat([self._batch_scores(batch) for batch in instances.split(n_images)])
+        return torch.cat(
+            [self._batch_scores(batch) for batch in inference_batches(instances, n_images)]
+        )
 
     def _batch_scores(self, instances: Tensor) -> Tensor:
         """Return the scores ``(n, c)`` of a batch of images with instances ``(n, t, d)``."""
@@ -144,7 +147,8 @@ class MLDecoder(Method):
             attended = attended + similarities.softmax(dim=-1) @ value(instances)
         hidden = self.hidden_norm(attended)
         hidden = self.output_norm(hidden + self.dropout(self.feed_forward(hidden)))
-        scores: Tensor = (hidden * self.weights).sum(dim=-1) + self.bias
+        # after a sum over the last axis, OpenVINO 2026.4 adds wrong biases in a batch of images
+        scores: Tensor = torch.einsum("ncd,cd->nc", hidden, self.weights) + self.bias
         return scores
 
 

@@ -157,7 +157,7 @@ class Standardized(Method):
         Raises:
             NotFitted: If ``fit_unlabelled`` was not called before.
         """
-        if not self.n_images:
+        if not torch.compiler.is_exporting() and not self.n_images:
             raise NotFitted(
                 "standardized must be fitted on images before images are scored; labels are not "
                 "needed. Call fit(images) first."
@@ -184,7 +184,7 @@ class Standardized(Method):
         """
         columns = (rows - self.mean) / self.deviation
         labels, pairs = columns[:, : self.n_labels], columns[:, self.n_labels :]
-        ascending = pairs.view(len(rows), self.n_labels, -1).sort(dim=-1).values
+        ascending = pairs.view(rows.shape[0], self.n_labels, -1).sort(dim=-1).values
         return torch.cat([ascending, labels[..., None]], dim=-1)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
+from surelabel.methods.inference_batches.inference_batches import inference_batches
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.prompt_tuning.class_vectors import ClassVectors
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
@@ -161,8 +162,8 @@ class T2IPAL(Method):
         texts = self.global_context(), self.local_context()
         prototypes = self.prototypes(self.text_scorer.texts)
         batches = zip(
-            features.pooled.split(IMAGES_PER_BATCH),
-            features.patches.split(IMAGES_PER_BATCH),
+            inference_batches(features.pooled, IMAGES_PER_BATCH),
+            inference_batches(features.patches, IMAGES_PER_BATCH),
             strict=True,
         )
         return torch.cat([self._batch_scores(*batch, *texts, prototypes) for batch in batches])

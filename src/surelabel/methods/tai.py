@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
+from surelabel.methods.inference_batches.inference_batches import inference_batches
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
 from surelabel.methods.prompt_tuning.region_scores import (
@@ -139,8 +140,8 @@ class TaI(Method):
         """Return the scores ``(n, c)`` of patches ``(n, p, d)`` and whole images ``(n, d)``."""
         assert features.patches is not None
         batches = zip(
-            features.pooled.split(IMAGES_PER_BATCH),
-            features.patches.split(IMAGES_PER_BATCH),
+            inference_batches(features.pooled, IMAGES_PER_BATCH),
+            inference_batches(features.patches, IMAGES_PER_BATCH),
             strict=True,
         )
         scores = [

@@ -202,5 +202,5 @@ def _run_last_block_with_prompts(
     """Return the output of a block at ``tokens``, with prompts ``(m, w)`` appended to the input."""
     if prompt is None:
         return tower.run_block(block, tokens)
-    prompted = torch.cat([tokens, prompt.expand(len(tokens), -1, -1)], dim=1)
+    prompted = torch.cat([tokens, prompt.expand(tokens.shape[0], -1, -1)], dim=1)
     return tower.run_block(block, prompted)[:, : tokens.shape[1]]

@@ -133,7 +133,7 @@ def _mean_patch_attention(values: Tensor) -> Tensor:
     Args:
         values: Attention values of all heads, ``(n, heads, t, e)``.
     """
-    total = values.new_zeros(len(values), values.shape[2], values.shape[2])
+    total = values.new_zeros(values.shape[0], values.shape[2], values.shape[2])
     for head_values in values.unbind(dim=1):
         scores = head_values @ head_values.transpose(-1, -2) / head_values.shape[-1] ** 0.5
         total += scores.softmax(dim=-1)

@@ -169,7 +169,7 @@ class TimmVit:
         if isinstance(trunk, VisionTransformerRelPos):
             if trunk.cls_token is None:
                 return tokens
-            return torch.cat([trunk.cls_token.expand(len(tokens), -1, -1), tokens], dim=1)
+            return torch.cat([trunk.cls_token.expand(tokens.shape[0], -1, -1), tokens], dim=1)
         if isinstance(trunk, Eva):
             tokens = trunk._pos_embed(tokens)[0]
         else:

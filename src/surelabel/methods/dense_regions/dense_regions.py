@@ -190,7 +190,14 @@ def _dense_regions_score_maps(scores: Tensor, features: Features) -> Tensor:
 
 
 def _dense_regions_feature_batches(features: Features) -> Iterator[Features]:
-    """Yield pooled vectors, patches and attention of a few images at a time."""
+    """Yield pooled vectors, patches and attention of a few images at a time.
+
+    While ``torch.export`` records the computation, all images are one batch, as in
+    ``inference_batches``.
+    """
+    if torch.compiler.is_exporting():
+        yield features
+        return
     for start in range(0, len(features.pooled), IMAGES_PER_BATCH):
         rows = slice(start, start + IMAGES_PER_BATCH)
         patches, attention = features.patches, features.attention

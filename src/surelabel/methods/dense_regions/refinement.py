@@ -88,6 +88,6 @@ def mask_refinement_box(maps: Tensor, grid: tuple[int, int]) -> Tensor:
 
 def _fill_refinement_box_mask(mask: Tensor) -> Tensor:
     """Fill a mask ``(n, length, c)`` from its first to its last True value along axis 1."""
-    from_first = mask.int().cummax(dim=1).values
-    to_last = mask.int().flip(1).cummax(dim=1).values.flip(1)
-    return (from_first & to_last).bool()
+    from_first = mask.int().cumsum(dim=1) > 0
+    to_last = mask.int().flip(1).cumsum(dim=1).flip(1) > 0
+    return from_first & to_last

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
+from surelabel.methods.inference_batches.inference_batches import inference_batches
 from surelabel.methods.multiple_instance.class_parameters import ClassParameters
 from surelabel.methods.text_scoring.scale_and_bias import initial_scale_and_bias
 from surelabel.methods.text_scoring.text_scorer import TextScorer
@@ -129,7 +130,7 @@ class InstanceScorer(nn.Module):
         n_images = max(INSTANCES_PER_BATCH // instances.shape[1], 1)
         pooled = [
             (self._relative_scores(batch) / self.pooling_temperature).logsumexp(dim=1)
-            for batch in instances.split(n_images)
+            for batch in inference_batches(instances, n_images)
         ]
         return self.pooling_temperature * torch.cat(pooled)
 

@@ -12,6 +12,7 @@ from surelabel.counts import format_count
 from surelabel.encoders import Encoder, prompt_templates
 from surelabel.errors import ConfigError
 from surelabel.links import Link
+from surelabel.methods.inference_batches.inference_batches import inference_batches
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.recover_match.ladder import LadderLocalAdapter
 from surelabel.methods.recover_match.prompted_labels import PromptedLabels
@@ -333,8 +334,8 @@ class RecoverMatch(Method):
         self, features: Features, compute: Callable[[CosineSimilarities], Tensor]
     ) -> Tensor:
         """Apply a function to the cosines of all images; outside training, use small batches."""
-        rows = torch.arange(len(features.pooled))
-        batches = [rows] if self.training else rows.split(IMAGES_PER_BATCH)
+        rows = torch.arange(features.pooled.shape[0])
+        batches = [rows] if self.training else inference_batches(rows, IMAGES_PER_BATCH)
         results = [
             compute(self._cosine_similarities(self._to_encoder_device(features, batch)))
             for batch in batches

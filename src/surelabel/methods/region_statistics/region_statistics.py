@@ -11,6 +11,7 @@ from torch import Tensor
 from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
+from surelabel.methods.inference_batches.inference_batches import inference_batches
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.region_statistics.discriminant_analysis import linear_discriminant_analysis
 from surelabel.methods.region_statistics.patch_selection import (
@@ -245,7 +246,7 @@ class RegionStatistics(Method):
                 "region_statistics needs features.patches and features.grid; at least one is "
                 "missing. Encode images with kind='self_aware'."
             )
-        for patches in features.patches.split(IMAGES_PER_BATCH):
+        for patches in inference_batches(features.patches, IMAGES_PER_BATCH):
             yield pool_neighbouring_patches(
                 patches.float(), features.grid, window=self.pooling_window
             )
@@ -272,7 +273,7 @@ class RegionStatistics(Method):
 
     def _log_odds(self, patches: Tensor) -> Tensor:
         """Return the log-odds of the labels at each patch, ``(n, p, c)``."""
-        if not bool(self.weight.isfinite().all()):
+        if not torch.compiler.is_exporting() and not bool(self.weight.isfinite().all()):
             raise NotFitted(
                 "region_statistics must be fitted on unlabelled images before images are scored. "
                 "Call fit(images), or run `surelabel fit` on a folder of images."

@@ -104,5 +104,7 @@ class QueryDecoder(nn.Module):
 
     def forward(self, memory: Tensor) -> Tensor:
         """Return the scores ``(n, c)`` of images with memory ``(n, p, width)``."""
-        decoded: Tensor = self.layers(self.queries.expand(len(memory), -1, -1), memory)
-        return (decoded * self.weight).sum(dim=-1) + self.bias
+        decoded: Tensor = self.layers(self.queries.expand(memory.shape[0], -1, -1), memory)
+        # after a sum over the last axis, OpenVINO 2026.4 adds wrong biases in a batch of images
+        scores: Tensor = torch.einsum("ncw,cw->nc", decoded, self.weight) + self.bias
+        return scores

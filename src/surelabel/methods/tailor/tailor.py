@@ -9,6 +9,7 @@ from torch import Tensor
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.links import Link
+from surelabel.methods.inference_batches.inference_batches import inference_batches
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.tailor.query_decoder import (
     ATTENTION_HEADS,
@@ -149,7 +150,7 @@ class Tailor(Method):
                 "at least one is missing. Encode images with kind='trunk'."
             )
         tokens = features.layers[-1]
-        for batch in tokens.split(len(tokens) if self.training else IMAGES_PER_BATCH):
+        for batch in [tokens] if self.training else inference_batches(tokens, IMAGES_PER_BATCH):
             yield self.token_adapter(batch, features.grid)
 
 

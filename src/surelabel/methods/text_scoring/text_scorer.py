@@ -74,7 +74,6 @@ class TextScorer(nn.Module):
     texts: Tensor
     background: Tensor
     reference: Tensor
-    background_mask: Tensor
 
     def __init__(
         self,
@@ -114,9 +113,8 @@ class TextScorer(nn.Module):
         background_texts = encoder.encode_labels(words, sentences) if words else no_texts
         self.register_buffer("background", background_texts)
         self.register_buffer("reference", reference_texts)
-        self.register_buffer(
-            "background_mask", _text_scorer_background_mask(words, names), persistent=False
-        )
+        mask = _text_scorer_background_mask(words, names)
+        self._background_rows = mask.nonzero().flatten().tolist()
 
     def forward(self, vectors: Tensor, texts: Tensor | None = None) -> Tensor:
         """Return the scores ``(…, c)`` of unit vectors ``(…, d)``.
@@ -143,7 +141,7 @@ class TextScorer(nn.Module):
     @property
     def background_texts(self) -> Tensor:
         """Return the unit vectors of the background words that are not labels, ``(b, d)``."""
-        return self.background[self.background_mask]
+        return self.background[self._background_rows]
 
 
 def encode_synonyms_for_text_scorer(

@@ -129,7 +129,9 @@ def folded_pair_outputs(heads: FoldedHeads, images: Tensor, texts: Tensor, *, ch
     """Return all outputs of all pairs, ``(r, n, s)``, without a tensor of shape ``(n, s, d)``.
 
     The hidden layer of one image with all texts is one matrix product: W (x ⊙ t) = (W diag(x)) t.
-    If there are fewer texts than images, the product is computed for each text.
+    If there are fewer texts than images, the product is computed for each text. While
+    ``torch.export`` records the computation, there is one product for all pairs, because the number
+    of images is not known.
 
     Args:
         heads: Folded heads with r outputs.
@@ -137,6 +139,9 @@ def folded_pair_outputs(heads: FoldedHeads, images: Tensor, texts: Tensor, *, ch
         texts: Unit vectors of s texts, ``(s, d)``.
         chunk: Largest number of vectors in one matrix product, >= 1.
     """
+    if torch.compiler.is_exporting():
+        hidden_layers = F.linear(images[:, None] * texts, heads.weight, heads.bias).relu()
+        return (hidden_layers @ heads.vectors + heads.constants).movedim(2, 0)
     if len(texts) < len(images):
         return folded_pair_outputs(heads, texts, images, chunk=chunk).transpose(1, 2)
     vectors, constants = heads.vectors.T.contiguous(), heads.constants[:, None]

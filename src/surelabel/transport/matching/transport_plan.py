@@ -59,7 +59,7 @@ class TransportPlan:
         regularization: float = math.inf,
     ) -> "TransportPlan":
         """Return a plan with the given factors, which is marked as converged after 0 steps."""
-        zeros = left.new_zeros(len(left))
+        zeros = left.new_zeros(left.shape[0])
         status = (zeros.int(), zeros, zeros == 0)
         return cls(kernel, left, right, *status, region_potentials, regularization)
 
@@ -138,6 +138,8 @@ class TransportPlan:
         return replace(self, converged=torch.ones_like(self.converged))
 
     def _check_converged(self) -> None:
+        if torch.compiler.is_exporting():
+            return  # values do not exist while the computation is recorded
         n_unconverged = int((~self.converged).sum())
         if n_unconverged:
             raise NotConverged(
@@ -153,7 +155,10 @@ def sum_transport_plan(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
     """Return ``Σ_i left_i · kernel_ij · value_ij`` over the regions i for each label j, ``(n, c)``.
 
     The sum is computed in blocks of images. On a CPU, the product of a block fits into the cache.
+    While ``torch.export`` records the computation, all images are one block.
     """
+    if torch.compiler.is_exporting():
+        return (left[:, None] @ (kernel * values))[:, 0]
     bytes_per_block = CPU_BYTES_PER_BLOCK if values.device.type == "cpu" else BYTES_PER_BLOCK
     bytes_per_image = values.element_size() * values.shape[1] * values.shape[2]
     images = max(1, bytes_per_block // max(1, bytes_per_image))

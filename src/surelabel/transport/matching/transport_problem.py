@@ -85,7 +85,12 @@ class SinkhornSettings:
 
 
 def _check_transport_problem(cost_range: Tensor, rows: Tensor, columns: Tensor) -> None:
-    """Raise an InputError if a cost is not finite or weights are invalid."""
+    """Raise an InputError if a cost is not finite or weights are invalid.
+
+    While ``torch.export`` records the computation, values do not exist and are not checked.
+    """
+    if torch.compiler.is_exporting():
+        return
     checks = [cost_range.isfinite().all(), *map(_are_transport_marginals, (rows, columns))]
     is_finite, *are_valid = torch.stack(checks).tolist()  # one synchronization of the accelerator
     if not is_finite:

@@ -1,0 +1,1 @@
+"""Score many images in batches, so that intermediate results need little memory."""
