@@ -280,3 +280,114 @@ def tar_archive():
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def exported_file(tmp_path):
+    """Write a file as ``surelabel export`` does: each logit is 9 times the mean of one colour.
+
+    ``inputs`` is what the input contains: preprocessed ``pixels`` of 8 by 8, ``views`` (the whole
+    image and 2 by 2 tiles), or ``raw`` images of any size. Other arguments replace metadata.
+    """
+
+    def write(name="tagger.onnx", *, inputs="pixels", metadata=None, **replaced):
+        import onnx
+        from onnx import TensorProto, helper
+
+        from surelabel.records.export_metadata import METADATA_KEY
+
+        shapes = {"pixels": (3, 8, 8), "views": (5, 3, 8, 8), "raw": (-1, -1, 3)}
+        axes = {"pixels": [2, 3], "views": [1, 3, 4], "raw": [1, 2]}
+        values = {
+            "names": ["red", "green", "sea"],
+            "names_with_aliases": ["red", "green", "sea|blue"],
+            "output": "logits",
+            "calibrated_on": "platt on 99 labelled images",
+            "thresholds": [0.3, 0.5, 0.9],
+            "input_name": "pixels",
+            "input_shape": list(shapes[inputs]),
+            "output_name": "logits",
+            "preprocessing": {
+                "size": [8, 8],
+                "mean": [0.5, 0.5, 0.5],
+                "std": [0.5, 0.5, 0.5],
+                "interpolation": "bicubic",
+                "resize_mode": "squash",
+                "fill_color": 0,
+            },
+            "preprocessing_in_graph": inputs == "raw",
+            "preprocessing_difference": None,
+            "min_side": 16 if inputs == "views" else 8,
+            "views": {"whole_image": True, "grids": [[2, 2]]} if inputs == "views" else None,
+            "encoder": "tiny-vit",
+            "license": {"name": "apache-2.0", "source": "surelabel", "text": "Apache License"},
+            "method": "zero_shot",
+            "method_settings": {},
+            "fingerprint": "0123456789abcdef",
+            "differences": [],
+            "version": "0.1.0",
+        }
+        values |= {"format": 1, "kind": "recognizer"} | replaced
+        dtype = TensorProto.UINT8 if inputs == "raw" else TensorProto.FLOAT
+        axis_names = ["n", *(None if size < 0 else size for size in shapes[inputs])]
+        steps = [
+            helper.make_node("Cast", ["pixels"], ["floats"], to=TensorProto.FLOAT),
+            helper.make_node("ReduceMean", ["floats"], ["means"], axes=axes[inputs], keepdims=0),
+            helper.make_node("Mul", ["means", "nine"], [values["output_name"]]),
+        ]
+        graph = helper.make_graph(
+            steps,
+            "tagger",
+            [helper.make_tensor_value_info("pixels", dtype, axis_names)],
+            [helper.make_tensor_value_info(values["output_name"], TensorProto.FLOAT, ["n", 3])],
+            [
+                helper.make_tensor(
+                    "nine", TensorProto.FLOAT, [], [9 / 255 if inputs == "raw" else 9]
+                )
+            ],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+        text = json.dumps(values) if metadata is None else metadata
+        file = tmp_path / name
+        if file.suffix != ".xml":
+            helper.set_model_props(model, {METADATA_KEY: text} if text else {})
+            onnx.save(model, file)
+            return file
+        import openvino
+
+        converted = openvino.Core().read_model(io.BytesIO(model.SerializeToString()))
+        if text:
+            converted.set_rt_info(text, METADATA_KEY)
+        openvino.save_model(converted, file, compress_to_fp16=False)
+        return file
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def random_encoder():
+    """An encoder of two small layers with random weights, for images of 32 by 32 pixels."""
+    import torch
+    from open_clip.model import CLIP
+    from open_clip.tokenizer import SimpleTokenizer
+
+    from surelabel.encoders import OpenClipEncoder
+
+    torch.manual_seed(0)
+    vision = {"image_size": 32, "patch_size": 8, "width": 32, "head_width": 8, "layers": 2}
+    text = {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
+    config = {"embed_dim": 24, "vision_cfg": vision, "text_cfg": text}
+    preprocess_cfg = {
+        "size": 32,
+        "mean": [0.5] * 3,
+        "std": [0.5] * 3,
+        "interpolation": "bicubic",
+        "resize_mode": "shortest",
+    }
+    return OpenClipEncoder(
+        CLIP(**config),
+        SimpleTokenizer(context_length=16),
+        name="random",
+        config=config,
+        preprocess_cfg=preprocess_cfg,
+    )

@@ -10,6 +10,7 @@ from surelabel.cli.cluster_options import (
     parse_cluster_options,
     predict_index_on_cluster,
 )
+from surelabel.cli.engine_options import apply_engine_options, engine_options
 from surelabel.cli.given_options import check_options_are_not_given, is_option_given
 from surelabel.cli.index_maintenance import (
     TAGGING_OPTIONS,
@@ -57,6 +58,7 @@ def index_root_option(function: Command) -> Command:
 @index_maintenance_options
 @model_input_option
 @labels_input_option
+@engine_options
 @calibrate_unlabelled_option
 @index_root_option
 @cluster_options
@@ -69,6 +71,8 @@ def index(
     images: tuple[str, ...],
     model: str,
     names: str | None,
+    engine: str | None,
+    dtype: str | None,
     calibrate_unlabelled: bool,
     root: str | None,
     image_column: str | None,
@@ -155,6 +159,7 @@ def index(
         model, labels, default_names=read_names_for_indexing(folder), device=terminal.device
     )
     has_calibration = restore_calibration_for_indexing(folder, recognizer)
+    recognizer = apply_engine_options(recognizer, engine, dtype)
     if calibrate_unlabelled and not has_calibration:
         calibrate_new_index_without_labels(terminal, recognizer, folder, paths)
     source = paths if scores is None else with_image_paths(scores, images[0], root)

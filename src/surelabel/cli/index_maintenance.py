@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TAGGING_OPTIONS = {  # of index, besides --model and --labels
     *("calibrate_unlabelled", "image_column", "ignore", "cluster", "cluster_workers"),
-    "max_image_memory",
+    *("max_image_memory", "engine", "dtype"),
 }
 
 

@@ -95,6 +95,7 @@ def open_partial_tags(
 
     assert options.out is not None
     others = {} if options.uncertainty is None else {"uncertainty": options.uncertainty}
+    others |= recognizer.encoder.engine.run_option
     if not isinstance(source, Sequence):
         others["vectors"] = hashlib.blake2b(source.features.tobytes(), digest_size=16).hexdigest()
     return stack.enter_context(

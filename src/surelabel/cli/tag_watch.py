@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelabel.cli.engine_options import apply_engine_options
 from surelabel.cli.given_options import check_options_are_not_given
 from surelabel.cli.output_paths import validate_terminal_output_path
 from surelabel.cli.tag_options import (
@@ -120,6 +121,8 @@ def watch_and_tag_folder(
     *,
     model: str,
     labels: Sequence[str] | None,
+    engine: str | None,
+    dtype: str | None,
     **method_options: Any,
 ) -> None:
     """Tag the images of a folder as they arrive, until the user presses Ctrl-C.
@@ -130,6 +133,8 @@ def watch_and_tag_folder(
         options: Options of ``tag``.
         model: Folder of a saved recognizer, or name of an encoder.
         labels: Labels of ``--labels``, or None.
+        engine: Value of ``--engine``, or None.
+        dtype: Value of ``--dtype``, or None.
         method_options: Further arguments of ``resolve_model``.
 
     Raises:
@@ -153,6 +158,7 @@ def watch_and_tag_folder(
     recognizer = resolve_model(
         model, labels, default_names=default_names, device=terminal.device, **method_options
     )
+    recognizer = apply_engine_options(recognizer, engine, dtype)
     _check_recognizer_is_fitted(recognizer)
     if watch.index is not None:
         restore_calibration_for_indexing(watch.index, recognizer)

@@ -290,7 +290,11 @@ def _describe_run(
         recognizer.names,
         recognizer.calibrated_on,
         images,
-        {"max_image_memory": max_image_memory(), "has_vectors": has_vectors},
+        {
+            "max_image_memory": max_image_memory(),
+            "has_vectors": has_vectors,
+            **recognizer.encoder.engine.run_option,
+        },
     )
 
 

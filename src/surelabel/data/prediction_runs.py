@@ -23,6 +23,7 @@ FOLDER_FORMAT = "surelabel prediction folder 1"
 
 _OPTION_TERMS = {
     "block_size": "block size",
+    "engine": "--engine and --dtype",
     "has_vectors": "image vectors",
     "max_image_memory": "--max-image-memory",
     "shards": "number of shards",

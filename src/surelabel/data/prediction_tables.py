@@ -61,6 +61,7 @@ def predictions_of_table(table: pa.Table) -> Predictions:
         uncertainty_kind=metadata.get("uncertainty_kind"),
         shown=_stack_shown_columns(table, metadata["names"]),
         thresholds=None if thresholds is None else np.array(thresholds, dtype=float),
+        engine=metadata.get("engine"),
     )
 
 
@@ -107,7 +108,8 @@ def check_read_predictions(predictions: Predictions) -> None:
             logit, uncertainty or threshold is not finite or out of range.
     """
     skipped = [text for image in predictions.skipped for text in (image.path, image.reason)]
-    texts = [*predictions.paths, *skipped, predictions.model, predictions.calibration or ""]
+    texts = [*predictions.paths, *skipped, predictions.model]
+    texts += [predictions.calibration or "", predictions.engine or ""]
     if not all(isinstance(text, str) for text in (*texts, *predictions.names)):
         raise ValueError("a path, label or description that is not text")
     if len(set(predictions.names)) < len(predictions.names):

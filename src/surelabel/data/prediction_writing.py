@@ -215,6 +215,8 @@ def prediction_table_metadata(
     }
     if predictions.uncertainty_kind is not None:
         metadata["uncertainty_kind"] = predictions.uncertainty_kind
+    if predictions.engine is not None:
+        metadata["engine"] = predictions.engine
     if predictions.thresholds is not None:
         metadata["thresholds"] = predictions.thresholds.tolist()
     return metadata

@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from surelabel.encoders.engines.interface import EngineSettings
 from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.last_blocks import LastBlocks
@@ -50,6 +51,7 @@ class Encoder(Protocol):
             unknown, the description is empty.
         license: License of the weights.
         device: Device of the encoder.
+        engine: Engine and number format with which features of images are computed.
         preprocess_cfg: Preprocessing settings with the keys of :class:`ImagePreprocessor`, such as
             ``size``, the height and width in pixels.
         n_image_parameters: Number of parameters of the image encoder, from which the computing time
@@ -75,6 +77,7 @@ class Encoder(Protocol):
     training_domain: str
     license: EncoderLicense
     device: torch.device
+    engine: EngineSettings
     preprocess_cfg: dict[str, Any]
 
     @property

@@ -11,7 +11,10 @@ from surelabel.features.sentence_features import (
     encode_sentence_block_features,
     encode_sentence_features,
 )
-from surelabel.features.text_features import add_text_feature_cache
+from surelabel.features.text_features import (
+    add_text_feature_cache,
+    without_text_feature_cache,
+)
 from surelabel.features.view_features import EncodedViews, encode_views
 
 __all__ = [
@@ -32,4 +35,5 @@ __all__ = [
     "ladder_feature_kind",
     "name_of_image_in_memory",
     "normalize_precomputed_vectors",
+    "without_text_feature_cache",
 ]

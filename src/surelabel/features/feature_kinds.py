@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from surelabel.encoders import Encoder
+from surelabel.encoders.engines.interface import TORCH_FP32
 from surelabel.encoders.interface import ENCODER_METHODS
 from surelabel.errors import ConfigError
 from surelabel.records import Features
@@ -62,3 +63,14 @@ def encode_feature_kind(encoder: Encoder, kind: str, pixels: Tensor) -> Features
         )
     features: Features = getattr(encoder, ENCODER_METHODS[kind])(pixels)
     return features
+
+
+def image_cache_fingerprint(encoder: Encoder) -> str:
+    """Return the fingerprint under which features of images are cached.
+
+    Features that an engine computes differ in their last digits. Therefore the fingerprint also
+    names the engine and the number format, unless they are ``torch fp32``.
+    """
+    if encoder.engine == TORCH_FP32:
+        return encoder.fingerprint
+    return f"{encoder.fingerprint} {encoder.engine.description}"

@@ -23,7 +23,7 @@ from surelabel.features.concurrent_encoding import (
 )
 from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
-from surelabel.features.feature_kinds import encode_feature_kind
+from surelabel.features.feature_kinds import encode_feature_kind, image_cache_fingerprint
 from surelabel.features.feature_packing import pack_features, unpack_features
 from surelabel.features.resized_pixels import ResizedPixels, normalize_resized, resize_for_encoder
 from surelabel.progress import Progress
@@ -99,7 +99,7 @@ def encode_image_files(
         raise InputError("paths must contain at least one image file; got none. Give image files.")
     workers = image_feature_worker_count(len(paths)) if workers is None else workers
     batch_size = encoding_batch_size(encoder) if batch_size is None else batch_size
-    cached_keys = cache.keys(encoder.fingerprint, kind) if cache else frozenset[str]()
+    cached_keys = cache.keys(image_cache_fingerprint(encoder), kind) if cache else frozenset[str]()
     loader = _ImageLoader(paths, encoder, cached_keys)
     collector = _ImageFeatureCollector(encoder, kind, cache, paths)
     try:
@@ -182,7 +182,7 @@ class _ImageFeatureCollector:
         self._reasons: dict[int, str] = {}
         self._n_cached = 0
         self._decode_seconds = self._model_seconds = 0.0
-        self._new_features = CacheWriteBuffer(cache, encoder.fingerprint, kind)
+        self._new_features = CacheWriteBuffer(cache, image_cache_fingerprint(encoder), kind)
 
     def encode(
         self, batches: Iterator[list[_LoadedImage]]
@@ -207,7 +207,9 @@ class _ImageFeatureCollector:
         self._new_features.add(new_arrays)
         row_of = {i.key: i.row for i in loaded if i.key and i.key not in self._arrays}
         if row_of and self._cache:
-            self._arrays |= self._cache.get(self._encoder.fingerprint, self._kind, sorted(row_of))
+            self._arrays |= self._cache.get(
+                image_cache_fingerprint(self._encoder), self._kind, sorted(row_of)
+            )
         for key in row_of.keys() - self._arrays.keys():  # deleted from the cache meanwhile
             image = open_image(self._paths[row_of[key]], min_side=self._encoder.input_side)
             arrays, seconds = self._encode_pixels({key: resize_for_encoder(self._encoder, image)})
@@ -275,7 +277,10 @@ class _ImageFeatureCollector:
         start = time.perf_counter()
         batch = normalize_resized(self._encoder, np.stack(list(pixels.values())))
         arrays = encode_within_memory(
-            self._encode_batch, batch, fingerprint=self._encoder.fingerprint, kind=self._kind
+            self._encode_batch,
+            batch,
+            fingerprint=image_cache_fingerprint(self._encoder),
+            kind=self._kind,
         )
         return dict(zip(pixels, arrays, strict=True)), time.perf_counter() - start
 

@@ -26,6 +26,7 @@ from surelabel.features.concurrent_encoding import (
 )
 from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
+from surelabel.features.feature_kinds import image_cache_fingerprint
 from surelabel.features.feature_packing import pack_features
 from surelabel.features.image_features import image_feature_worker_count
 from surelabel.features.resized_pixels import ResizedPixels, normalize_resized, resize_for_encoder
@@ -237,12 +238,14 @@ class _ViewFeatureCollector:
         for row, (image, layout) in enumerate(zip(images, layouts, strict=True)):
             if layout is not None:
                 self._add_task(row, image, layout, hashes[row] if hashes else None)
-        self._arrays = cache.get(encoder.fingerprint, KIND, self._tasks) if cache else {}
+        self._arrays = (
+            cache.get(image_cache_fingerprint(encoder), KIND, self._tasks) if cache else {}
+        )
         self.missing = {key: task for key, task in self._tasks.items() if key not in self._arrays}
         self.n_done = self._n_images - sum(len(task.rows) for task in self.missing.values())
         self._n_cached = sum(len(self._tasks[key].rows) for key in self._arrays)
         self._decode_seconds = self._model_seconds = 0.0
-        self._new_features = CacheWriteBuffer(cache, encoder.fingerprint, KIND)
+        self._new_features = CacheWriteBuffer(cache, image_cache_fingerprint(encoder), KIND)
         self._incomplete: dict[str, list[Float16Array]] = defaultdict(list)
 
     def _add_task(
@@ -315,7 +318,7 @@ class _ViewFeatureCollector:
         vectors = encode_within_memory(
             lambda pixels: pack_features("images", self._encoder.encode_images(pixels))[:, 0],
             normalize_resized(self._encoder, np.concatenate(views)),
-            fingerprint=self._encoder.fingerprint,
+            fingerprint=image_cache_fingerprint(self._encoder),
             kind=KIND,
         )
         return vectors, time.perf_counter() - start

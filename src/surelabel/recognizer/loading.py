@@ -21,10 +21,12 @@ from surelabel.migration import (
     migrate_weights,
     settings_of_saved_method,
 )
+from surelabel.recognizer.dtype_check import DtypeCheck, restore_dtype_checks
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.saving import (
     COPY_AGAIN,
     CROSS_FITTED_FILE,
+    DTYPE_CHECKS_FILE,
     FIT_NAMES_FILE,
     FORMAT_VERSION,
     RECORD_FILE,
@@ -87,6 +89,7 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
         cross_fitted=_read_cross_fitted_rows(folder / CROSS_FITTED_FILE, len(names)),
         used_rows=_read_used_rows(folder / USED_ROWS_FILE),
         fingerprint=str(about.get("fingerprint", "")),
+        dtype_checks=_read_dtype_checks(folder / DTYPE_CHECKS_FILE),
     )
     _check_saved_recognizer_consistency(folder, saved)
     return replace(saved, run=_run_with_score_domain(saved))
@@ -136,6 +139,11 @@ def _read_cross_fitted_rows(path: Path, n_labels: int) -> CrossFittedScoreRows |
     return CrossFittedScoreRows.restore(
         read_safetensors(path, "numpy", remedy=COPY_AGAIN), n_labels
     )
+
+
+def _read_dtype_checks(path: Path) -> tuple[DtypeCheck, ...]:
+    """Return the checks of number formats; empty if there is no file."""
+    return restore_dtype_checks(_read_saved_recognizer_json(path)) if path.exists() else ()
 
 
 def _read_used_rows(path: Path) -> UsedRows | None:

@@ -9,6 +9,7 @@ from surelabel.config import Run
 from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.methods import METHODS
+from surelabel.recognizer.dtype_check import DtypeCheck
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.penalty_fitting import penalties_description
 from surelabel.recognizer.vector_normalization import vector_normalization_description
@@ -21,6 +22,7 @@ def recognizer_model_card(
     calibration: str | None,
     weights: Mapping[str, Tensor],
     selection: MethodSelection | None = None,
+    dtype_checks: Sequence[DtypeCheck] = (),
 ) -> str:
     """Return the model card of a recognizer in Markdown.
 
@@ -32,9 +34,12 @@ def recognizer_model_card(
         weights: Weights of the method.
         selection: Results of the model selection that selected the method. If None, the method was
             given.
+        dtype_checks: Changes of the probabilities if images are encoded in bf16.
     """
     first_names = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
     properties = recognizer_properties(run, encoder, calibration, weights)
+    if dtype_checks:
+        properties["bf16"] = " ".join(check.description for check in dtype_checks)
     rows = "\n".join(f"| {name} | {value} |" for name, value in properties.items())
     return f"""# Recognizer of {format_count(len(names), "label")}
 

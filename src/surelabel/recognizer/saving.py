@@ -9,6 +9,7 @@ calibration.json     fitted calibrator and description of the calibration data
 record.safetensors   validation record, for operating points and guarantees; optional
 cross_fitted.safetensors  cross-fitted log-odds of calibration rows of precomputed scores; optional
 used_rows.safetensors  hashes of the annotated images of the fit and of the calibration; optional
+dtype_checks.json    changes of the probabilities if images are encoded in bf16; optional
 weights.safetensors  weights of the method
 encoder/             encoder with its preprocessing, or the name of an embedded encoder
 about.json           versions and fingerprint
@@ -35,6 +36,7 @@ from surelabel.files import atomic_folder
 from surelabel.links import Link
 from surelabel.methods import Method, UsesFitLabels
 from surelabel.recognizer.calibration_record import CalibrationRecord
+from surelabel.recognizer.dtype_check import DtypeCheck, dtype_checks_as_json
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.model_card import recognizer_model_card
 from surelabel.recognizer.score_calibration import CrossFittedScoreRows
@@ -50,11 +52,13 @@ FIT_NAMES_FILE = "fit_names.txt"
 SELECTION_FILE = "selection.json"
 CROSS_FITTED_FILE = "cross_fitted.safetensors"
 USED_ROWS_FILE = "used_rows.safetensors"
+DTYPE_CHECKS_FILE = "dtype_checks.json"
 CHECKSUM_FILES = (
     "calibration.json",
     RECORD_FILE,
     CROSS_FITTED_FILE,
     USED_ROWS_FILE,
+    DTYPE_CHECKS_FILE,
 )  # the fingerprint does not depend on all of these files
 
 
@@ -82,6 +86,7 @@ class SavedRecognizer:
         used_rows: Hashes of the annotated images that the recognizer was fitted or calibrated on.
             If an earlier version wrote the folder, the value is None.
         fingerprint: Fingerprint of the recognizer.
+        dtype_checks: Changes of the probabilities if images are encoded in bf16.
     """
 
     run: Run
@@ -96,6 +101,7 @@ class SavedRecognizer:
     cross_fitted: CrossFittedScoreRows | None
     used_rows: UsedRows | None
     fingerprint: str
+    dtype_checks: tuple[DtypeCheck, ...] = ()
 
 
 def saved_recognizer_contents(
@@ -109,6 +115,7 @@ def saved_recognizer_contents(
     cross_fitted: CrossFittedScoreRows | None,
     used_rows: UsedRows | None,
     fingerprint: str,
+    dtype_checks: tuple[DtypeCheck, ...] = (),
 ) -> SavedRecognizer:
     """Return the contents of the folder of a fitted recognizer.
 
@@ -124,6 +131,7 @@ def saved_recognizer_contents(
         cross_fitted: Cross-fitted log-odds of the calibration rows, or None.
         used_rows: Hashes of the images of the fit and of the calibration, or None if unknown.
         fingerprint: Fingerprint of the recognizer.
+        dtype_checks: Changes of the probabilities if images are encoded in bf16.
     """
     return SavedRecognizer(
         run=run,
@@ -138,6 +146,7 @@ def saved_recognizer_contents(
         cross_fitted=cross_fitted,
         used_rows=used_rows,
         fingerprint=fingerprint,
+        dtype_checks=dtype_checks,
     )
 
 
@@ -196,10 +205,15 @@ def _write_saved_recognizer_files(folder: Path, recognizer: SavedRecognizer) -> 
             _description_of_saved_calibration(recognizer),
             recognizer.weights,
             recognizer.selection,
+            recognizer.dtype_checks,
         ),
     }
     if recognizer.selection:
         texts[SELECTION_FILE] = _saved_recognizer_json(recognizer.selection.state())
+    if recognizer.dtype_checks:
+        texts[DTYPE_CHECKS_FILE] = _saved_recognizer_json(
+            dtype_checks_as_json(recognizer.dtype_checks)
+        )
     if recognizer.fit_names != recognizer.names_with_aliases:
         texts[FIT_NAMES_FILE] = "\n".join(recognizer.fit_names) + "\n"
     for name, text in texts.items():

@@ -122,6 +122,7 @@ def predict_encoded_blocks(
             hashes=block.encoded.hashes or None if block.encoded else None,
             uncertainty=uncertainty,
             uncertainty_kind=uncertainty_kind,
+            engine=encoder.engine.provenance,
             row_noun=row_noun(encoder),
         )
     warn_out_of_distribution(encoder, method, vector_sum, n_images)

@@ -70,7 +70,7 @@ def predict_image_shard(
         recognizer.names,
         recognizer.calibrated_on,
         images,
-        {**options, **division},
+        {**options, **division, **recognizer.encoder.engine.run_option},
     )
     open_prediction_folder(folder, run)
     try:

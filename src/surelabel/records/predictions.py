@@ -68,6 +68,9 @@ class Predictions:
             the thresholds of an operating point. If no labels were selected, the value is None.
         thresholds: Minimum probability at which each label is shown, ``(c,)``; a label with the
             threshold 1 is never shown. If no thresholds were used, the value is None.
+        engine: Engine and number format that computed the features of the images, such as
+            ``openvino bf16``. For ``torch fp32``, and for scores or vectors of another program, the
+            value is None.
         row_noun: Noun for an input in messages: ``image``, or ``row`` for precomputed vectors.
             Prediction files do not contain this noun.
 
@@ -90,6 +93,7 @@ class Predictions:
     uncertainty_kind: str | None = None
     shown: Flags | None = None
     thresholds: Array | None = None
+    engine: str | None = None
     row_noun: str = "image"
 
     def __post_init__(self) -> None:

@@ -181,6 +181,11 @@ class Index:
         return self._manifest.model
 
     @property
+    def engines(self) -> tuple[str, ...]:
+        """Return the engines other than ``torch fp32`` that computed features of the images."""
+        return self._manifest.engines
+
+    @property
     def calibration(self) -> str:
         """Return the description of the calibration of the log-odds."""
         return self._manifest.calibration
@@ -398,6 +403,8 @@ class Index:
                 shard.with_removed_rows(shard.find_rows(stored_paths)) for shard in manifest.shards
             ]
             skipped = {p: reason for p, reason in self._skipped().items() if p not in replaced}
+            engines = {*manifest.engines, *empty_manifest_for_ingestion(predictions, "").engines}
+            self._manifest = replace(manifest, engines=tuple(sorted(engines)))
             self._write(shards, new_rows, skipped | unreadable)
 
     def remove(self, paths: Iterable[str]) -> None:
@@ -658,6 +665,8 @@ class Index:
             "calibration": self.calibration,
             "model": self.model,
         }
+        if self.engines:
+            properties["engines"] = ", ".join(self.engines)
         if self.drop_below is not None:
             properties["approximate"] = f"no probabilities below {self.drop_below:g} are stored"
         return Summary("Index", properties)

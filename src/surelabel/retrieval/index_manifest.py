@@ -65,6 +65,8 @@ class IndexManifest:
         revision: Random identifier, which changes with every change of the index.
         version: Version of the index, from 1 to 2; new indexes have version 2.
         recognizer: Name and labels of the recognizer. If they were not recorded, the value is None.
+        engines: Engines and number formats other than ``torch fp32`` that computed the features of
+            images, such as ``openvino bf16``, in alphabetical order.
     """
 
     names: tuple[str, ...]
@@ -76,6 +78,7 @@ class IndexManifest:
     revision: str = field(default_factory=lambda: new_revision())
     version: int = INDEX_VERSION
     recognizer: IndexRecognizer | None = None
+    engines: tuple[str, ...] = ()
 
 
 def new_revision() -> str:
@@ -108,6 +111,8 @@ def save_index_manifest(folder: Path, manifest: IndexManifest) -> None:
     if manifest.recognizer is not None:
         recognizer = asdict(manifest.recognizer).items()
         fields["recognizer"] = {key: value for key, value in recognizer if value is not None}
+    if manifest.engines:
+        fields["engines"] = manifest.engines
     fields["checksum"] = _index_manifest_checksum(fields)
     with atomic_file(folder / "index.json") as file:
         file.write_text(json.dumps(fields, indent=1), encoding="ascii")
@@ -233,6 +238,9 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
         raise ValueError(f"sparse_counts must have one number for each of {len(names)} labels")
     if len({shard.number for shard in shards}) < len(shards):
         raise ValueError("a shard is listed twice")
+    engines = fields.get("engines", [])
+    if not _is_string_list_in_index_manifest(engines):
+        raise ValueError("engines must be a list of strings")
     model, calibration, revision = strings
     return IndexManifest(
         tuple(names),
@@ -244,6 +252,7 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
         revision,
         version,
         _parse_recognizer_in_index_manifest(fields.get("recognizer"), n_labels=len(names)),
+        tuple(engines),
     )
 
 

@@ -146,6 +146,7 @@ def _write_shards_and_manifest(
         tuple(shards),
         {new_root.stored_path(path): reason for path, reason in skipped.items()},
         recognizer=manifest.recognizer,
+        engines=manifest.engines,
     )
     save_index_manifest(folder, new_manifest)
     return new_manifest

@@ -36,7 +36,8 @@ def empty_manifest_for_ingestion(predictions: Predictions, root: str) -> IndexMa
         )
     names = tuple(predictions.names)
     check_label_names_for_ingestion(names)
-    return IndexManifest(names, predictions.model, predictions.calibration, root)
+    engines = () if predictions.engine is None else (predictions.engine,)
+    return IndexManifest(names, predictions.model, predictions.calibration, root, engines=engines)
 
 
 def check_label_names_for_ingestion(names: Sequence[str]) -> None:

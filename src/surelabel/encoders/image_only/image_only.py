@@ -7,6 +7,7 @@ from typing import Any, NoReturn, Self
 import torch
 from torch import Tensor, nn
 
+from surelabel.encoders.engines.interface import TORCH_FP32
 from surelabel.encoders.image_inputs.preprocessing import ImagePreprocessor
 from surelabel.encoders.interface import Encoder
 from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
@@ -43,6 +44,7 @@ class BaseImageOnlyEncoder:
     training_domain = ""
     license = EncoderLicense()
     device = torch.device("cpu")
+    engine = TORCH_FP32
     patch_kinds: tuple[str, ...] = ()
     preprocess_cfg: dict[str, Any]
 

@@ -15,6 +15,7 @@ from open_clip.tokenizer import SimpleTokenizer
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from surelabel.encoders.engines.interface import TORCH_FP32
 from surelabel.encoders.image_inputs.out_of_distribution import OODDetector
 from surelabel.encoders.image_inputs.preprocessing import ImagePreprocessor
 from surelabel.encoders.interface import ENCODER_METHODS
@@ -111,6 +112,8 @@ class OpenClipEncoder:
             weights of the encoder are not part of the package.
         license: License of the weights.
     """
+
+    engine = TORCH_FP32
 
     def __init__(
         self,
