@@ -30,7 +30,7 @@ LAYERS = [
     {"config"},
     {"training", "evaluation"},
     {"recognizer"},
-    {"report"},
+    {"report", "export"},
     {"bench", "cluster", "web"},
     {"cli"},
     {"__main__"},

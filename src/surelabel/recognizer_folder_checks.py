@@ -1,4 +1,4 @@
-"""Check folders of saved recognizers, without an import of torch or of an encoder."""
+"""Check paths of saved and exported recognizers, without an import of torch or of an encoder."""
 
 import json
 from contextlib import suppress
@@ -7,6 +7,7 @@ from pathlib import Path
 from surelabel.errors import DataError
 
 ENCODER_MANIFEST_PATH = Path("encoder", "surelabel_encoder.json")  # in a saved recognizer
+EXPORTED_SUFFIXES = (".onnx", ".xml", ".pt2")  # of files that `surelabel export` writes
 ENCODER_FILES = ("open_clip_config.json", "surelabel_encoder.json")  # in an encoder
 
 
@@ -67,3 +68,31 @@ def score_kind_of_recognizer_folder(folder: str | Path) -> str | None:
         kind = manifest.get("scores") if isinstance(manifest, dict) else None
         return kind if isinstance(kind, str) else None
     return None
+
+
+def exported_file_of_model(model: str) -> Path | None:
+    """Return the path in a model argument that is an exported file by its suffix, or None.
+
+    The path need not exist. Model names with a prefix, such as ``onnx:FILE``, are not paths.
+
+    Args:
+        model: Folder of a saved recognizer, name of an encoder, or exported file.
+
+    Example:
+        >>> exported_file_of_model("tagger.onnx")
+        PosixPath('tagger.onnx')
+        >>> exported_file_of_model("onnx:tagger.onnx")
+    """
+    path = Path(model).expanduser()
+    if path.suffix.lower() not in EXPORTED_SUFFIXES:
+        return None
+    return path if path.is_file() or ":" not in model else None
+
+
+def is_recognizer_path(model: str) -> bool:
+    """Return whether a model argument is a folder or an exported file, and no name of an encoder.
+
+    Args:
+        model: Folder of a saved recognizer, name of an encoder, or exported file.
+    """
+    return Path(model).is_dir() or exported_file_of_model(model) is not None

@@ -86,7 +86,7 @@ def test_a_file_is_no_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "weights.pt").touch()
     for model in ("weights.pt", "./weights.pt", "local-dir:weights.pt"):
-        with pytest.raises(DataError, match=r"^--model requires a folder .* got the file .*\.pt\."):
+        with pytest.raises(DataError, match=r"^--model requires a folder, .* the file .*\.pt\."):
             validate_terminal_model_path(None, MODEL, model)
     assert validate_terminal_model_path(None, MODEL, "onnx:weights.pt") == "onnx:weights.pt"
 

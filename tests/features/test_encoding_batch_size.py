@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from surelabel.encoders import ENCODERS, load_encoder
+from surelabel.encoders.image_only.exported_model import exported_model
 from surelabel.errors import ConfigError, InputError
 from surelabel.features.encoding_batch_size import encode_within_memory, encoding_batch_size
 
@@ -55,6 +56,12 @@ def test_the_batch_size_is_at_least_1_and_falls_with_the_number_of_pixels():
 
 def test_a_large_encoder_on_a_device_that_is_not_measured_has_batches_of_64():
     assert encoding_batch_size(EncoderOfSize(10**9, 336, "mps")) == 64
+
+
+def test_images_of_different_sizes_are_encoded_one_by_one(exported_file):
+    for inputs, expected in (("raw", 1), ("pixels", 64), ("views", 64)):
+        encoder = exported_model(exported_file(inputs=inputs), "cpu")
+        assert encoding_batch_size(encoder) == expected
 
 
 def test_a_placeholder_without_images_has_no_batch_size():

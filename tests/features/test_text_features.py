@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from surelabel.encoders import load_encoder
+from surelabel.encoders.image_only.exported_model import exported_model
 from surelabel.features import FeatureCache, add_text_feature_cache
 
 PROMPTS = ["a photo of a {}.", "{}"]
@@ -55,3 +56,8 @@ def test_other_prompts_are_other_texts(tmp_path):
 def test_everything_else_is_the_encoder_itself(encoder, tmp_path):
     same = add_text_feature_cache(encoder, FeatureCache(tmp_path))
     assert (same.name, same.width, same.fingerprint) == ("tiny-vit", 128, encoder.fingerprint)
+
+
+def test_an_exported_recognizer_has_no_texts_to_cache(exported_file, tmp_path):
+    encoder = exported_model(exported_file(), "cpu")
+    assert add_text_feature_cache(encoder, FeatureCache(tmp_path)) is encoder

@@ -14,6 +14,7 @@ from surelabel.cli.compare import compare
 from surelabel.cli.demo import demo
 from surelabel.cli.duplicates import duplicates
 from surelabel.cli.evaluate import evaluate
+from surelabel.cli.export import export
 from surelabel.cli.fit import fit
 from surelabel.cli.index import index
 from surelabel.cli.label_next import label_next
@@ -82,6 +83,7 @@ for _command in (
     fit,
     calibrate,
     evaluate,
+    export,
     compare,
     audit,
     label_next,

@@ -1,6 +1,7 @@
 """Define ``surelabel calibrate``, which fits or adapts the calibrator of a recognizer."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,8 +48,9 @@ from surelabel.recognizer_folder_checks import check_saved_recognizer_folder
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, LabelCoverage
-    from surelabel.recognizer import Recognizer
+    from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.recognizer.calibration_record import CalibrationRecord
+    from surelabel.recognizer.dtype_check import DtypeCheck
 
 MAX_SHIFTS = 10  # number of printed labels, those with the largest change
 NOT_SAVED = "The recognizer was not saved. Add --out FOLDER to save the recognizer."
@@ -84,6 +86,14 @@ NOT_SAVED = "The recognizer was not saved. Add --out FOLDER to save the recogniz
     "annotated images that were sampled at random. If the log loss does not improve, the "
     "calibration is kept.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["torch", "openvino"]),
+    default="torch",
+    show_default=True,
+    help="Engine for which the changes of the probabilities in bf16 are measured, for `--dtype "
+    "auto` of other commands. Processors without bf16 instructions measure nothing.",
+)
 @method_input_options
 @images_root_input_option
 @corrections_option
@@ -101,6 +111,7 @@ def calibrate(
     test: str | None,
     unlabelled: bool,
     recalibrate: bool,
+    engine: str,
     method: str | None,
     settings: tuple[str, ...],
     images_root: str | None,
@@ -110,8 +121,9 @@ def calibrate(
 ) -> None:
     """Fit a calibrator on held-out annotated images.
 
-    MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were not
-    used for fitting: an annotation file, or a split of a collection such as scenes-80:validation.
+    MODEL is a saved recognizer, an exported .onnx or .xml file, or an encoder. DATASET contains
+    annotated images that were not used for fitting: an annotation file, or a split of a collection
+    such as scenes-80:validation.
     MODEL can also be scores:FILE with --as: a table (CSV, Parquet or .npz) of scores that another
     program computed for the same images. To calibrate a recognizer that was fitted on scores, give
     scores:FILE as DATASET and the annotations of its images as LABELS.
@@ -174,6 +186,7 @@ def calibrate(
         before = basic_evaluation_run(recognizer, test_set, progress=progress)
     with terminal.progress("Calibrating") as progress:
         recognizer.calibrate(held_out, progress=progress)
+    check = check_dtype_in_calibrate_command(terminal, recognizer, held_out, engine)
     if out:
         recognizer.save(out)
     calibration_rows = take_random_rows(held_out, "The calibration")
@@ -181,9 +194,28 @@ def calibrate(
     after = basic_evaluation_run(recognizer, test_set)
     calibration = recognizer.calibration
     assert calibration is not None  # calibrated above
-    print_calibrate_command_result(terminal, before, after, coverage, calibration, test, out)
+    print_calibrate_command_result(terminal, before, after, coverage, calibration, check, test, out)
     skipped = skipped_images_of_input_options(recognizer, held_out) if test else ()
     print_tag_skipped_images(list(dict.fromkeys([*before.predictions.skipped, *skipped])))
+
+
+def check_dtype_in_calibrate_command(
+    terminal: Terminal, recognizer: "Recognizer", held_out: "LabelledInput", engine: str
+) -> "DtypeCheck | None":
+    """Measure the changes of the probabilities in bf16, or return None without support of bf16.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Calibrated recognizer, which stores the result.
+        held_out: Annotated images of the calibration.
+        engine: Value of the option ``--engine``.
+    """
+    from surelabel.recognizer.dtype_check import can_check_dtype
+
+    if not can_check_dtype(recognizer.encoder, engine):
+        return None
+    with terminal.progress("Checking bf16") as progress:
+        return recognizer.check_dtype(held_out, engine=engine, progress=progress)
 
 
 def run_unlabelled_calibrate_command(
@@ -246,6 +278,7 @@ def print_calibrate_command_result(
     after: "Evaluation",
     coverage: "LabelCoverage",
     calibration: "CalibrationRecord",
+    check: "DtypeCheck | None",
     test: str | None,
     out: str | None,
 ) -> None:
@@ -259,6 +292,7 @@ def print_calibrate_command_result(
         after: Evaluation of the same images after calibration.
         coverage: Number of positives of each label in the calibration dataset.
         calibration: Fitted calibration.
+        check: Changes of the probabilities in bf16, or None if bf16 is not supported.
         test: Value of the option ``--test``. If None, both evaluations use the calibration dataset.
         out: Folder of the saved recognizer. If None, the recognizer was not saved.
     """
@@ -275,6 +309,7 @@ def print_calibrate_command_result(
         format_metric_table({"before": before, "after": after}, CALIBRATION_METRICS),
         f"The metrics were computed on {evaluated_on}.",
         calibration_as_text(calibration),
+        *([check.description] if check else []),
         f"Labels with the fewest positives: {', '.join(coverage.rarest_labels)}. Annotate more "
         "images with these labels.",
         f"Saved in {out}." if out else NOT_SAVED,
@@ -287,6 +322,7 @@ def print_calibrate_command_result(
         "measured_on": evaluated_on,
         "calibration": calibration.description,
         "calibrator_log_losses": dict(calibration.log_losses),
+        "bf16": None if check is None else asdict(check) | {"passes": check.passes},
         "recognizer": out,
     }
     terminal.print_result(value, "\n".join(text))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelabel.cli import pair_evaluation, search_evaluation, unseen_labels
+from surelabel.cli.engine_options import apply_engine_options, engine_options
 from surelabel.cli.input_options import (
     fit_without_labels_on_input_options,
     images_root_input_option,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 @search_evaluation_options
 @pair_evaluation.pair_evaluation_options
 @method_input_options
+@engine_options
 @images_root_input_option
 @label_table_options
 @labels_input_option
@@ -84,18 +86,21 @@ def evaluate(
     relevance_files: tuple[str, ...],
     method: str | None,
     settings: tuple[str, ...],
+    engine: str | None,
+    dtype: str | None,
     images_root: str | None,
     table_options: dict[str, Any],
     names: str | None,
 ) -> None:
     """Measure accuracy and calibration, or retrieval with captions.
 
-    MODEL is a saved recognizer or an encoder. MODEL can also be predictions of `surelabel tag
-    --out`: a file, or the folder of `--shard` or `--cluster`. Predictions are evaluated without
-    encoding the images, which are matched by their paths. DATASET contains annotated images that
-    were used neither for fitting nor for calibration. DATASET is an annotation file (CSV, JSON
-    lines, COCO), a folder of VOC XML, or xmp:FOLDER for the keywords in XMP sidecars. DATASET can
-    also be a split of a collection such as scenes-80:test, or feature vectors (.npz).
+    MODEL is a saved recognizer, an exported .onnx or .xml file, or an encoder. MODEL can also be
+    predictions of `surelabel tag --out`: a file, or the folder of `--shard` or `--cluster`.
+    Predictions are evaluated without encoding the images, which are matched by their paths. DATASET
+    contains annotated images that were used neither for fitting nor for calibration. DATASET is an
+    annotation file (CSV, JSON lines, COCO), a folder of VOC XML, or xmp:FOLDER for the keywords in
+    XMP sidecars. DATASET can also be a split of a collection such as scenes-80:test, or feature
+    vectors (.npz).
 
     For scores of another program, give scores:FILE as DATASET, and the annotations of its images as
     LABELS. MODEL is then a recognizer that was calibrated or fitted on scores. To evaluate the
@@ -119,6 +124,8 @@ def evaluate(
             unseen=unseen,
             captions=captions,
             relevance=relevance_files,
+            engine=engine,
+            dtype=dtype,
         )
         _evaluate_prediction_file(
             terminal,
@@ -143,6 +150,8 @@ def evaluate(
             method=method,
             set=settings,
             unseen=unseen,
+            engine=engine,
+            dtype=dtype,
             query=queries,
             retrieval=retrieval,
             max_literals=max_literals,
@@ -170,6 +179,7 @@ def evaluate(
     recognizer = _resolve_evaluated_model(
         terminal, model, test_set, labels, unseen_names, overrides
     )
+    recognizer = apply_engine_options(recognizer, engine, dtype)
     n_seen = len(recognizer.names)
     if unseen_names is not None:
         recognizer = unseen_labels.add_unseen_labels(recognizer, unseen_names, test_set)

@@ -35,14 +35,15 @@ DATASET_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xml", ".npz")
 
 
 def model_input_option(function: Command) -> Command:
-    """Add the option ``--model`` for an encoder or a saved recognizer."""
+    """Add the option ``--model`` for an encoder, or a saved or exported recognizer."""
     return click.option(
         "--model",
         callback=validate_terminal_model_path,
         default="tiny-vit",
         show_default=True,
-        help="Folder of a saved recognizer, or encoder: tiny-vit or tiny-rn (trained on emoji "
-        "only), an open_clip model such as ViT-B-16/openai, or local-dir:FOLDER.",
+        help="Folder of a saved recognizer, exported .onnx or .xml file, or encoder. Encoders are "
+        "tiny-vit and tiny-rn (trained on emoji only), open_clip models such as ViT-B-16/openai, "
+        "and local-dir:FOLDER.",
     )(function)
 
 

@@ -9,7 +9,10 @@ import click
 from surelabel.cli.option_errors import name_of_parameter
 from surelabel.errors import DataError
 from surelabel.files import check_folder_is_replaceable
-from surelabel.recognizer_folder_checks import check_folder_is_not_encoder
+from surelabel.recognizer_folder_checks import (
+    check_folder_is_not_encoder,
+    exported_file_of_model,
+)
 
 
 def validate_terminal_output_path(
@@ -87,7 +90,8 @@ def validate_terminal_model_path(
 
     The name of an encoder can contain a slash, as in ``ViT-B-16/openai``. A text is a path if it
     starts with a slash, a dot or a tilde, ends with a slash, or follows ``local-dir:`` or
-    ``onnx:``. The name of an existing file or folder is also a path.
+    ``onnx:``. The name of an existing file or folder is also a path. A file must be an exported
+    recognizer by its suffix.
 
     Returns:
         The argument; a tilde at its start is replaced by the home folder.
@@ -107,18 +111,19 @@ def validate_terminal_model_path(
         prefix, path = "", model
     else:
         return model
-    if prefix != "onnx" and Path(path).is_file():
+    is_exported = not prefix and exported_file_of_model(path) is not None
+    if prefix != "onnx" and Path(path).is_file() and not is_exported:
         raise DataError(
-            f"{name_of_parameter(parameter)} requires a folder or the name of an encoder; got the "
-            f"file {path}. Give the folder of the file, ARCHITECTURE/FILE for a weights file, or "
-            "scores:FILE for a table of scores."
+            f"{name_of_parameter(parameter)} requires a folder, the name of an encoder, or an "
+            f"exported .onnx or .xml file; got the file {path}. Give the folder of the file, "
+            "ARCHITECTURE/FILE for a weights file, or scores:FILE for a table of scores."
         )
     if not path or not Path(path).exists():
-        kind = "file" if prefix == "onnx" else "folder"
+        kind = "file" if prefix == "onnx" or is_exported else "folder"
         raise DataError(
             f"{name_of_parameter(parameter)} {model!r}: no such {kind}. Check the path, or give "
             "the name of an encoder, such as tiny-vit."
         )
-    if not prefix:
+    if not prefix and not is_exported:
         check_folder_is_not_encoder(path)
     return model if prefix else path

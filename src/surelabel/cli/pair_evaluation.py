@@ -10,6 +10,7 @@ from surelabel.cli.caption_retrieval import caption_retrieval_as_json, caption_r
 from surelabel.cli.input_options import load_pairs_from_input_options
 from surelabel.cli.terminal import Command, Terminal
 from surelabel.cli.terminal_text import format_terminal_table
+from surelabel.recognizer_folder_checks import is_recognizer_path
 from surelabel.storage.image_paths import is_container_path
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _resolve_pair_model(model: str, device: str) -> "Recognizer":
     from surelabel.encoders import reference_names
     from surelabel.recognizer import resolve_model
 
-    if os.path.isdir(model):
+    if is_recognizer_path(model):
         return resolve_model(model, device=device)
     labels = reference_names()[:1]  # pairs are scored without labels
     return resolve_model(model, labels, device=device)

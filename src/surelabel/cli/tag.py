@@ -1,6 +1,5 @@
 """Define ``surelabel tag``, which predicts the labels of images."""
 
-import os
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from surelabel.cli.cluster_options import (
     parse_cluster_options,
     write_cluster_tags,
 )
+from surelabel.cli.engine_options import apply_engine_options, engine_options
 from surelabel.cli.gallery import gallery_options
 from surelabel.cli.heat_maps import collect_heat_map_labels, heat_maps_option, write_heat_maps
 from surelabel.cli.input_options import (
@@ -62,6 +62,7 @@ from surelabel.cli.unlabelled_calibration import (
     calibrate_uncalibrated_without_labels,
     calibrate_unlabelled_option,
 )
+from surelabel.recognizer_folder_checks import is_recognizer_path
 
 if TYPE_CHECKING:
     from surelabel.cli.tag_blocks import TagSource
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     metavar="TEXT",
     help='Prompt templates: "one", "ensemble", or a text with {} such as "a drawing of a {}".',
 )
+@engine_options
 @calibrate_unlabelled_option
 @click.option(
     "--threshold",
@@ -154,6 +156,7 @@ def tag(
         remove_tags_from_sidecars(terminal, find_images(images), values["sidecar_name"])
         return
 
+    engine, dtype = values.pop("engine"), values.pop("dtype")
     cluster = parse_cluster_options(values)
     options = parse_tag_options(values)
     overrides = run_overrides_from_input_options(settings, method__name=method)
@@ -167,6 +170,8 @@ def tag(
             template=template,
             settings=overrides,
             max_passes=max_passes,
+            engine=engine,
+            dtype=dtype,
         )
         return
     scores = read_unlabelled_scores(images, model, image_column, ignore)
@@ -184,7 +189,7 @@ def tag(
 
     has_method = bool(method_settings_of_run(overrides=overrides))
     n_images = len(source) if isinstance(source, list) else 0
-    if max_passes is None and not has_method and not os.path.isdir(model):
+    if max_passes is None and not has_method and not is_recognizer_path(model):
         max_passes = default_max_passes(n_images)
     recognizer = resolve_model(
         model,
@@ -195,9 +200,10 @@ def tag(
         n_images=n_images,
         device=terminal.device,
     )
+    recognizer = apply_engine_options(recognizer, engine, dtype)
     if not isinstance(source, list):
         check_recognizer_of_vectors(recognizer, images[0])
-    elif not has_method and not os.path.isdir(model):
+    elif not has_method and not is_recognizer_path(model):
         options = calibrate_selected_method_option(terminal, recognizer, options, len(source))
     check_recognizer_of_tag_options(recognizer, options)
     fit_without_labels_on_input_options(terminal, recognizer, source)

@@ -239,8 +239,9 @@ def selection_of_tag_options(
 ) -> TagSelection:
     """Return the selection of the labels that are shown, and print its properties.
 
-    Without an option, labels with a calibrated probability of at least 0.5 are shown. If there are
-    no calibrated probabilities, the five labels with the highest scores are shown.
+    Without an option, labels with a calibrated probability of at least 0.5 are shown. An exported
+    file with probabilities stores the threshold of each label in place of 0.5. If there are no
+    calibrated probabilities, the five labels with the highest scores are shown.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -265,7 +266,9 @@ def selection_of_tag_options(
             terminal, recognizer, options.operating_point
         )
     elif not options.selects_labels:
-        threshold, top_k = (DEFAULT_THRESHOLD, None) if is_calibrated else (None, DEFAULT_TOP_K)
+        threshold, top_k = None, DEFAULT_TOP_K
+        if is_calibrated:
+            threshold, top_k = _default_thresholds(recognizer), None
     if threshold is None and not is_calibrated and (terminal.as_json or options.shows_labels):
         labels = format_count(top_k or DEFAULT_TOP_K, "label")
         terminal.print_status(
@@ -273,3 +276,11 @@ def selection_of_tag_options(
             f"each image are shown. {CALIBRATE}"
         )
     return TagSelection(threshold, top_k)
+
+
+def _default_thresholds(recognizer: "Recognizer") -> "float | Array":
+    """Return 0.5, or the stored thresholds of an exported file; equal thresholds as one number."""
+    thresholds = recognizer.default_thresholds
+    if thresholds is None:
+        return DEFAULT_THRESHOLD
+    return float(thresholds[0]) if (thresholds == thresholds[0]).all() else thresholds

@@ -12,11 +12,13 @@ from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.errors import InputError
 from surelabel.features.cache import Float16Array
+from surelabel.features.feature_kinds import image_cache_fingerprint
 from surelabel.features.gpu_memory import (
     batch_size_of_free_memory,
     free_gpu_memory,
     measure_gpu_memory,
 )
+from surelabel.features.resized_pixels import takes_raw_images
 
 MAX_IMAGES = 64
 MAX_GPU_IMAGES = 256
@@ -39,12 +41,15 @@ def encoding_batch_size(encoder: Encoder) -> int:
 
     On a CUDA device, the number is the largest power of two, at most 256, for which the images fit
     into 80 % of the free memory. The memory of an image is measured once in a process. If 8 images
-    do not fit, the number is 1. On other devices, every encoder has batches of 64 images.
+    do not fit, the number is 1. On other devices, every encoder has batches of 64 images. If the
+    graph of an exported recognizer preprocesses images of any size, the number is 1.
 
     Raises:
         ConfigError: If the encoder cannot encode images.
     """
     flops_per_patch = 2 * encoder.n_image_parameters  # raises an error if there are no images
+    if takes_raw_images(encoder):
+        return 1
     if encoder.device.type == "cuda":
         return _gpu_batch_size(encoder)
     if encoder.device.type != "cpu":
@@ -55,7 +60,7 @@ def encoding_batch_size(encoder: Encoder) -> int:
 
 
 def _gpu_batch_size(encoder: Encoder) -> int:
-    key = encoder.fingerprint, encoder.device
+    key = image_cache_fingerprint(encoder), encoder.device
     if key not in _gpu_batch_sizes:
         sides = encoder.preprocess_cfg["size"]
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from PIL import Image
 
 from surelabel.counts import format_count
@@ -14,6 +13,11 @@ from surelabel.errors import DataError, InputError, NoReadableImage
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
 from surelabel.features.image_features import EncodedImages
+from surelabel.features.resized_pixels import (
+    normalize_resized,
+    resize_for_encoder,
+    takes_raw_images,
+)
 from surelabel.features.view_features import image_hash_for_view_features
 from surelabel.records import SkippedImage
 
@@ -38,7 +42,8 @@ def encode_images_in_memory(
         images: PIL images of any mode, not yet rotated by EXIF orientation, or contents of image
             files as bytes.
         kind: Kind of features, as in :func:`encode_image_files`.
-        batch_size: Number of images per forward pass.
+        batch_size: Number of images per forward pass. If the encoder preprocesses images itself,
+            there is one image per forward pass.
         strict: Whether bytes that cannot be decoded raise an error instead of being skipped.
 
     Raises:
@@ -52,6 +57,7 @@ def encode_images_in_memory(
         raise InputError(
             "images must contain at least one image; got none. Give one or more images."
         )
+    batch_size = 1 if takes_raw_images(encoder) else batch_size
     arrays, decode_seconds, model_seconds = [], 0.0, 0.0
     reasons: dict[int, str] = {}
     for first in range(0, len(images), batch_size):
@@ -60,13 +66,14 @@ def encode_images_in_memory(
         for row in range(first, min(first + batch_size, len(images))):
             try:
                 image = _open_image_in_memory(images[row], min_side=encoder.input_side)
-                pixels.append(encoder.preprocess(image))
+                pixels.append(resize_for_encoder(encoder, image))
             except DataError as error:
                 reasons[row] = str(error)
         decoded = time.perf_counter()
         decode_seconds += decoded - start
         if pixels:
-            features = encode_feature_kind(encoder, kind, torch.stack(pixels))
+            batch = normalize_resized(encoder, np.stack(pixels))
+            features = encode_feature_kind(encoder, kind, batch)
             arrays.append(pack_features(kind, features))
             model_seconds += time.perf_counter() - decoded
     skipped = tuple(SkippedImage(name_of_image_in_memory(row), why) for row, why in reasons.items())

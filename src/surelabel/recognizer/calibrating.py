@@ -22,6 +22,7 @@ from surelabel.config import Run
 from surelabel.counts import format_count
 from surelabel.decisions import ValidationRecord, record_validation
 from surelabel.encoders import Encoder, prompt_templates, reference_names
+from surelabel.encoders.image_only.exported_model import ExportedModel
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.features import FeatureCache, encode_image_files, encode_views
 from surelabel.label_aliases import split_label_aliases
@@ -222,6 +223,11 @@ def fit_recognizer_calibration_without_labels(
             f"raw must have the shape ({len(paths)}, {len(names_with_aliases)}), with one row per "
             f"image and one column per label; got {raw.shape}. Give the scores of all images and "
             "labels."
+        )
+    if isinstance(encoder, ExportedModel):
+        raise ConfigError(
+            f"A calibration without labels requires an encoder with a text encoder; got "
+            f"{encoder.name}, an exported recognizer. Calibrate it on annotated images."
         )
     rows, vectors = _encode_windows_for_calibrating(encoder, paths, cache, progress)
     targets = _presence_probabilities_for_calibrating(run, encoder, names_with_aliases, vectors)

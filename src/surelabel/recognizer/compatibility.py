@@ -3,6 +3,7 @@
 from surelabel.config import Choice, Run
 from surelabel.counts import format_count
 from surelabel.encoders import Encoder
+from surelabel.encoders.image_only.exported_model import ExportedModel
 from surelabel.errors import ConfigError, InputError
 from surelabel.links import Sigmoid
 from surelabel.methods import FitsTargets, Method, method_is_student
@@ -70,6 +71,8 @@ def check_fit_compatibility(
             for the loss or the regularizer.
     """
     run.entry("calibrator")()  # raises an error if a setting is out of range
+    if isinstance(encoder, ExportedModel):
+        encoder.trainable_network()  # raises, because nothing of an exported file can be fitted
     if method.learns_from == "nothing":
         raise ConfigError(
             f"{run.method.name} has no parameters to fit. Use method.name=clip_adapter or "

@@ -1,4 +1,4 @@
-"""Convert a model argument (saved folder or name of an encoder) to a Recognizer."""
+"""Convert a model argument (saved folder, exported file or name of an encoder) to a Recognizer."""
 
 import json
 import os
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from surelabel.config import Run, load_run, method_settings_of_run
 from surelabel.encoders import Encoder, load_encoder
-from surelabel.errors import ConfigError, InputError, UnknownName
+from surelabel.encoders.image_only.exported_model import exported_model
+from surelabel.errors import ConfigError, DataError, InputError, UnknownName
 from surelabel.files import restore_folder
 from surelabel.methods import METHODS, LearnsFromImages
 from surelabel.recognizer.label_free_methods import (
@@ -15,6 +16,7 @@ from surelabel.recognizer.label_free_methods import (
     check_max_passes,
 )
 from surelabel.recognizer.recognizer import Recognizer
+from surelabel.recognizer_folder_checks import exported_file_of_model
 
 PATH_PREFIXES = ("local-dir", "onnx")  # of encoder names that contain a path
 FIT_ARGUMENTS = {
@@ -36,18 +38,20 @@ def resolve_model(
     n_images: int = 0,
     device: str = "cpu",
 ) -> Recognizer:
-    """Load a saved recognizer, or combine an encoder with a method that needs no annotations.
+    """Load a recognizer, or combine an encoder with a method that needs no annotations.
 
     Args:
-        model: Folder of a saved recognizer, or name of an encoder.
-        names: Labels. If None, a saved recognizer keeps the saved labels, and an encoder uses
+        model: Folder of a saved recognizer, path of a file that ``surelabel export`` wrote
+            (``.onnx`` or ``.xml``), or name of an encoder.
+        names: Labels. If None, a saved or exported recognizer keeps its labels, and an encoder uses
             ``default_names``.
         default_names: Labels for an encoder if ``names`` is None.
         template: Prompt template for an encoder: ``one``, ``ensemble``, or a sentence in which
             ``{}`` is replaced by the label.
         settings: Settings of the run for an encoder, such as ``method.name=tiles`` and
             ``method.domain=centred``. If no method is given, ``max_passes`` selects the method;
-            without ``max_passes``, the method is ``zero_shot``.
+            without ``max_passes``, the method is ``zero_shot``. An exported file accepts only
+            settings of the calibrator.
         max_passes: Maximum number of encoder passes of an image, >= 1, for an encoder without a
             method. The method is the label-free method with the highest measured mAP within this
             number. If None, no method is selected.
@@ -61,13 +65,21 @@ def resolve_model(
 
     Raises:
         InputError: If ``model`` is an encoder and no labels are given, or if ``model`` is a saved
-            recognizer and a template, settings or ``max_passes`` are given. Also if ``max_passes``
-            is below 1, or is given with a method.
-        ConfigError: If the method has to be trained first, or supports only the saved labels.
+            or exported recognizer and a template, settings or ``max_passes`` are given. Also if
+            ``max_passes`` is below 1, or is given with a method.
+        ConfigError: If the method has to be trained first, or supports only the saved labels. Also
+            if the file was not written by ``surelabel export``, or is a ``.pt2`` file.
         UnknownName: If ``model`` is neither a folder nor an encoder.
-        DataError: If the saved recognizer is incomplete or damaged.
+        DataError: If the saved or exported recognizer is missing, incomplete or damaged.
+        MissingPart: If the runtime of an exported file is not installed.
     """
     restore_folder(model)
+    file = None if Path(model).is_dir() else exported_file_of_model(model)
+    if file is not None:
+        calibrator = [s for s in settings if s.startswith("calibrator.")]
+        others = [s for s in settings if s not in calibrator]
+        _check_no_method_arguments(f"exported file {model}", template, others, max_passes)
+        return _resolve_exported_file(file, names, calibrator, device)
     if not Path(model).is_dir():
         labels = names or default_names
         if not labels:
@@ -81,17 +93,7 @@ def resolve_model(
         return _resolve_encoder_to_recognizer(
             model, labels, template, settings, max_passes, n_images, device
         )
-    if template is not None or settings:
-        what, option = ("template", "--template") if template else ("method", "--method and --set")
-        raise InputError(
-            f"{option} requires an encoder as the model; got the saved recognizer {model}, whose "
-            f"{what} cannot be changed. Remove {option}, or give an encoder."
-        )
-    if max_passes is not None:
-        raise InputError(
-            f"max_passes selects a method for an encoder; got the saved recognizer {model}, whose "
-            "method cannot be changed. Remove max_passes, or give an encoder."
-        )
+    _check_no_method_arguments(f"saved recognizer {model}", template, settings, max_passes)
     saved = Recognizer.load(model, device=device)
     if names is None or list(names) == saved.names_with_aliases:
         return saved
@@ -102,7 +104,7 @@ def absolute_model_name(model: str) -> str:
     """Return a model argument in which the path of a folder or file is absolute.
 
     Args:
-        model: Folder of a saved recognizer, or name of an encoder.
+        model: Folder of a saved recognizer, exported file, or name of an encoder.
 
     Example:
         >>> absolute_model_name("tiny-vit")
@@ -110,6 +112,8 @@ def absolute_model_name(model: str) -> str:
     """
     if Path(model).is_dir():
         return os.path.abspath(model)
+    if exported_file_of_model(model):
+        return os.path.abspath(os.path.expanduser(model))
     prefix, colon, path = model.partition(":")
     is_folder_of_transformers = prefix == "transformers" and Path(path).expanduser().is_dir()
     if colon and (prefix in PATH_PREFIXES or is_folder_of_transformers):
@@ -118,6 +122,64 @@ def absolute_model_name(model: str) -> str:
     if slash and Path(path).is_file():
         return f"{architecture}/{os.path.abspath(path)}"
     return model
+
+
+def _check_no_method_arguments(
+    what: str, template: str | None, settings: Sequence[str], max_passes: int | None
+) -> None:
+    """Check that no argument that selects a method is given for a recognizer.
+
+    Args:
+        what: Recognizer, for the error message.
+        template: Prompt template.
+        settings: Settings of the run.
+        max_passes: Maximum number of encoder passes.
+
+    Raises:
+        InputError: If an argument is given.
+    """
+    if template is not None or settings:
+        part, option = ("template", "--template") if template else ("method", "--method and --set")
+        raise InputError(
+            f"{option} requires an encoder as the model; got the {what}, whose "
+            f"{part} cannot be changed. Remove {option}, or give an encoder."
+        )
+    if max_passes is not None:
+        raise InputError(
+            f"max_passes selects a method for an encoder; got the {what}, whose "
+            "method cannot be changed. Remove max_passes, or give an encoder."
+        )
+
+
+def _resolve_exported_file(
+    file: Path, names: Sequence[str] | None, settings: Sequence[str], device: str
+) -> Recognizer:
+    """Return the recognizer of an exported file.
+
+    Its scores are the outputs of the graph. If the outputs are log-odds, its probabilities are
+    their sigmoid, and ``calibrated_on`` is the stored description.
+
+    Args:
+        file: Path of the file.
+        names: Labels, a part of the labels of the file in any order. If None, all labels are used.
+        settings: Settings of the calibrator.
+        device: PyTorch device.
+
+    Raises:
+        DataError: If the labels of the file are invalid.
+        ConfigError: If the file does not have a label.
+    """
+    encoder = exported_model(file, device)
+    choices = [f"encoder.name={json.dumps(str(file))}", "method.name=zero_shot"]
+    run = load_run(overrides=[*settings, *choices, "method.domain=cosine"])
+    labels = encoder.metadata.names_with_aliases
+    try:
+        recognizer = Recognizer(run, labels, encoder=encoder)
+    except InputError as error:
+        raise DataError(f"The labels of {file} are not valid. {error}") from error
+    if names is None or list(names) == recognizer.names_with_aliases:
+        return recognizer
+    return recognizer.with_names(names)
 
 
 def _check_no_method_with_max_passes(settings: Sequence[str]) -> None:

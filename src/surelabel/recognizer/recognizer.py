@@ -1,5 +1,6 @@
 """Define the recognizer, which is zero-shot or fitted, and can be calibrated and saved."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from surelabel.arrays import Array, Flags
 from surelabel.config import Choice, Run
 from surelabel.encoders import Encoder, load_encoder
+from surelabel.encoders.engines.engine_encoder import encoder_with_engine
+from surelabel.encoders.image_only.exported_model import ExportedModel
 from surelabel.encoders.image_only.precomputed_scores import PrecomputedScores
 from surelabel.errors import InputError, NotFitted
 from surelabel.evaluation.recalibration import Recalibration, evaluate_recalibration
@@ -18,6 +21,7 @@ from surelabel.features import (
     SentenceFeatures,
     add_text_feature_cache,
     default_feature_cache_folder,
+    without_text_feature_cache,
 )
 from surelabel.files import read_replaceable_folder
 from surelabel.label_aliases import join_label_aliases
@@ -44,6 +48,12 @@ from surelabel.recognizer.compatibility import (
     check_encoder_method_compatibility,
     check_fit_compatibility,
     check_text_fit_compatibility,
+)
+from surelabel.recognizer.dtype_check import (
+    DtypeCheck,
+    compare_dtypes,
+    resolve_auto_dtype,
+    rows_of_dtype_check,
 )
 from surelabel.recognizer.fingerprints import checkpoint_of_fit, recognizer_fingerprint
 from surelabel.recognizer.fitting import (
@@ -160,6 +170,7 @@ class Recognizer(ScikitLearnInterface):
             If the method was given, the value is None.
         used_rows: Hashes of the annotated images that the recognizer was fitted or calibrated on.
             If an earlier version of surelabel saved the recognizer, the value is None.
+        dtype_checks: Changes of the probabilities in bf16; see ``check_dtype``.
 
     Example:
         >>> import surelabel as sl
@@ -201,6 +212,7 @@ class Recognizer(ScikitLearnInterface):
         self._checkpoint: Path | None = None  # checkpoint of a fit that is not saved
         self._cross_fitted: CrossFittedScoreRows | None = None  # only for precomputed scores
         self.used_rows: UsedRows | None = UsedRows()
+        self.dtype_checks: tuple[DtypeCheck, ...] = ()
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.names and (self.method.open_vocabulary or self.method.learns_from == "images"):
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
@@ -485,7 +497,7 @@ class Recognizer(ScikitLearnInterface):
         """Restore the initial method, and remove the link and the calibration."""
         self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
         self.link = self.calibration = self.selection = self._checkpoint = None
-        self._cross_fitted, self.used_rows = None, UsedRows()
+        self._cross_fitted, self.used_rows, self.dtype_checks = None, UsedRows(), ()
         self.is_fitted = False
 
     def calibrate(
@@ -585,6 +597,7 @@ class Recognizer(ScikitLearnInterface):
         warn_skipped_images(scored.skipped, len(resolved), "images")
         raw = self.logits_of(scored.scores)
         self.calibration = self.calibration.adapt_to_shift(raw, scored.vectors)
+        self.dtype_checks = ()
         self._cross_fitted = None
         return self
 
@@ -677,6 +690,7 @@ class Recognizer(ScikitLearnInterface):
                 "apply_recalibration requires a calibrated recognizer; got a recognizer without "
                 "calibration. Call calibrate first."
             )
+        self.dtype_checks = ()
         self.calibration = recalibrated_calibration(
             self.calibration,
             self.calibrated_on,
@@ -752,6 +766,7 @@ class Recognizer(ScikitLearnInterface):
 
     def _store_used_rows(self, source: object) -> None:
         """Store the hashes of calibration images, unless the hashes of the fit are unknown."""
+        self.dtype_checks = ()
         if self.used_rows is None and self.method.learns_from == "nothing":
             self.used_rows = UsedRows()
         if self.used_rows is not None:
@@ -811,6 +826,79 @@ class Recognizer(ScikitLearnInterface):
             self.encoder,
         )
         return other
+
+    def with_engine(self, engine: str = "torch", dtype: str = "fp32") -> "Recognizer":
+        """Return the recognizer with another engine, which computes the features of images.
+
+        The weights, the fingerprint and the calibration are the same. Features of each engine and
+        number format are cached separately. Saved files do not contain the engine.
+
+        Args:
+            engine: ``torch``, ``onnx`` (onnxruntime) or ``openvino``; a key of ``ENGINES``.
+            dtype: Number format of the computation: ``fp32``, or ``bf16`` with ``torch`` or
+                ``openvino``. If the processor has no instructions for bf16, a warning states that
+                the computation uses fp32. ``auto`` is ``bf16`` if ``check_dtype`` measured small
+                changes of the probabilities; otherwise ``fp32``, and a warning states the reason.
+
+        Raises:
+            UnknownName: If the engine is unknown.
+            ConfigError: If the engine does not support the number format or the device, or if the
+                encoder has no PyTorch network.
+        """
+        if dtype == "auto":
+            dtype = resolve_auto_dtype(engine, self.dtype_checks, self.encoder.device)
+        encoder = encoder_with_engine(without_text_feature_cache(self.encoder), engine, dtype)
+        other = copy.copy(self)
+        other.encoder = add_text_feature_cache(encoder, self.cache)
+        return other
+
+    def check_dtype(
+        self,
+        held_out: RecognizerInput,
+        targets: npt.ArrayLike | None = None,
+        *,
+        engine: str = "torch",
+        progress: Progress | None = None,
+    ) -> DtypeCheck:
+        """Measure how much probabilities change in bf16, for ``with_engine(engine, "auto")``.
+
+        The result is stored, and ``save`` writes it. A new calibration removes it.
+
+        Args:
+            held_out: Annotated images, of which at most 1,000 are encoded.
+            targets: Targets, ``(n, c)``, as for ``fit``.
+            engine: ``torch`` or ``openvino``.
+            progress: Function called with the number of encoded images and the total number of
+                images.
+
+        Raises:
+            NotFitted: If the recognizer is not calibrated.
+            ConfigError: If the engine does not support bf16 or the encoder.
+            InputError: If the images have no labels.
+            DataError: If no image can be read.
+        """
+        resolved = resolve_recognizer_targets(held_out, targets, self.names)
+        if isinstance(resolved, Images):
+            raise InputError(
+                "check_dtype requires annotated images; got images without labels. Give targets."
+            )
+        sample = resolved.take(rows_of_dtype_check(len(resolved)))
+        before = self.with_engine(engine).predict(sample, progress=progress)
+        after = self.with_engine(engine, "bf16").predict(sample, progress=progress)
+        skipped = {image.path for image in before.skipped}
+        is_read = np.array([str(path) not in skipped for path in sample.paths])
+        labelled = self.align_labels(sample)
+        check = compare_dtypes(
+            engine,
+            "bf16",
+            before.probabilities,
+            after.probabilities,
+            labelled.targets[is_read],
+            labelled.known[is_read],
+        )
+        others = (c for c in self.dtype_checks if c.engine != engine)
+        self.dtype_checks = (*others, check)
+        return check
 
     def predict(
         self,
@@ -1041,6 +1129,7 @@ class Recognizer(ScikitLearnInterface):
             self._cross_fitted,
             self.used_rows,
             self.fingerprint,
+            self.dtype_checks,
         )
         write_saved_recognizer(folder, contents, checkpoint=self._checkpoint)
         self._checkpoint = None
@@ -1071,6 +1160,7 @@ class Recognizer(ScikitLearnInterface):
         recognizer.selection = saved.selection
         recognizer._cross_fitted = saved.cross_fitted
         recognizer.used_rows = saved.used_rows
+        recognizer.dtype_checks = saved.dtype_checks
         recognizer.is_fitted = True
         check_saved_recognizer_fingerprint(folder, saved, recognizer.fingerprint)
         return recognizer
@@ -1093,10 +1183,22 @@ class Recognizer(ScikitLearnInterface):
 
         Without a calibration, the text names the loss that the method was fitted with. If the
         log-odds are computed with the scale and the bias of a pretrained encoder, such as SigLIP,
-        the text is ``model``. If there is no calibration and no link to log-odds, the value is
-        None.
+        the text is ``model``. For an exported file with logits, the text is the description of the
+        calibration of the exported recognizer. If there is no calibration and no link to log-odds,
+        the value is None.
         """
         return self._score_conversion.description
+
+    @property
+    def default_thresholds(self) -> Array | None:
+        """Return the minimum probability of each label that an exported file stores, ``(c,)``.
+
+        If the recognizer is not an exported file, the value is None. It is also None after another
+        calibration, because the thresholds apply to the probabilities of the file.
+        """
+        if self.calibration is not None or not isinstance(self.encoder, ExportedModel):
+            return None
+        return self.encoder.thresholds_of_labels(self.names)
 
     @property
     def _score_conversion(self) -> ScoreConversion:
@@ -1104,6 +1206,8 @@ class Recognizer(ScikitLearnInterface):
         suffix = suffixes.get(self.method.learns_from, "")
         is_fitted_by_loss = self.method.learns_from != "nothing"
         description = f"{LOSS_ALONE} ({self.run.loss.name}{suffix})" if is_fitted_by_loss else MODEL
+        if isinstance(self.encoder, ExportedModel):
+            description = self.encoder.metadata.calibrated_on or MODEL
         return ScoreConversion(description, self.link, self.calibration)
 
     def check_fitted(self) -> None:

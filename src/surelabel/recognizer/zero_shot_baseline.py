@@ -3,6 +3,7 @@
 import numpy as np
 
 from surelabel.config import Choice, Run
+from surelabel.encoders.image_only.exported_model import ExportedModel
 from surelabel.encoders.image_only.precomputed_scores import PrecomputedScores
 from surelabel.errors import ConfigError
 from surelabel.recognizer.calibration_record import shipped_calibration_record
@@ -35,13 +36,13 @@ def predict_zero_shot_baseline(
 
     Returns:
         Zero-shot predictions of ``test``. The result is None if the recognizer is itself zero-shot
-        or uses precomputed scores, or if its encoder was trained. The result is also None if there
-        is no text encoder, or if an image file changed.
+        or uses precomputed scores or an exported file, or if its encoder was trained. The result is
+        also None if there is no text encoder, or if an image file changed.
     """
     run = Run(encoder=recognizer.run.encoder, method=Choice("zero_shot"))
     if _is_recognizer_zero_shot_baseline(recognizer) or "pixels" in recognizer.method.needs:
         return None
-    if isinstance(recognizer.encoder, PrecomputedScores):
+    if isinstance(recognizer.encoder, PrecomputedScores | ExportedModel):
         return None
     try:
         method = make_method_for_fitting(run, recognizer.encoder, recognizer.names_with_aliases)

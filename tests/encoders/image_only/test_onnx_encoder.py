@@ -172,7 +172,7 @@ def test_a_saved_one_that_was_changed_is_refused(onnx_file, tmp_path):
         ),
         ({"onnx": 3}, DataError, "the name of an ONNX file; got 3"),
         ({"fingerprint": None}, DataError, "The fingerprint in .* got None"),
-        ({"timm": "test_vit"}, DataError, "one of the keys embedded, features, onnx"),
+        ({"timm": "test_vit"}, DataError, "one of the keys embedded, exported, features, onnx"),
     ],
 )
 def test_what_is_said_of_a_saved_one_is_checked(onnx_file, tmp_path, change, error, message):

@@ -42,7 +42,9 @@ def test_settings_of_an_encoder_that_has_none_are_refused(name):
 @pytest.mark.parametrize("about", [{}, {"jax": "model"}, {"embedded": "tiny-vit", "timm": "x"}])
 def test_a_saved_encoder_of_no_known_kind_is_refused(tmp_path, about):
     (tmp_path / "surelabel_encoder.json").write_text(json.dumps(about))
-    with pytest.raises(DataError, match="one of the keys embedded, features, onnx, scores, timm"):
+    with pytest.raises(
+        DataError, match="one of the keys embedded, exported, features, onnx, scores"
+    ):
         load_encoder(f"local-dir:{tmp_path}")
 
 

@@ -1,21 +1,26 @@
-"""Run ONNX graphs that compute vectors from images, and check the ONNX files."""
+"""Run ONNX graphs that compute vectors from images."""
 
 import math
-from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from surelabel.errors import ConfigError, DataError, MissingPart
-from surelabel.file_readers import check_regular_file
+from surelabel.encoders.image_only.onnx_file import (
+    import_onnx_package,
+    iterate_onnx_tensors,
+    metadata_of_onnx_model,
+    onnx_error_line,
+    onnx_runtime_errors,
+    onnx_weight_files,
+    open_onnx_session,
+    read_onnx_model,
+)
+from surelabel.errors import ConfigError, DataError
 
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 MAX_INPUT_VALUES = 2**29  # limit for a batch of fixed size: 2 GiB of float32
-LOG_LEVEL = 4  # only fatal errors are logged; all errors are raised
 
 ImageVectors = npt.NDArray[np.float32]
 
@@ -42,16 +47,14 @@ class OnnxGraph:
 
     def __init__(self, file: Path, output: str):
         self.file, self.output = file, output
-        onnx, runtime = (
-            _import_onnx_graph_package("onnx"),
-            _import_onnx_graph_package("onnxruntime"),
-        )
-        self._errors = _onnx_graph_runtime_errors()
-        model = _load_onnx_graph_model(onnx, file)
-        tensors = list(_iterate_onnx_graph_tensors(onnx, model))
-        self.files = [file, *_onnx_graph_weight_files(onnx, tensors, file)]
+        import_onnx_package("onnxruntime")
+        self._errors = onnx_runtime_errors()
+        model = read_onnx_model(file)
+        _check_onnx_graph_is_no_recognizer(model, file)
+        tensors = list(iterate_onnx_tensors(model))
+        self.files = [file, *onnx_weight_files(tensors, file)]
         self.n_parameters: int = sum(math.prod(tensor.dims) for tensor in tensors)
-        self._session = self._open_session(runtime)
+        self._session = open_onnx_session(file)
         inputs = self._session.get_inputs()
         if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in DTYPES:
             raise DataError(
@@ -100,7 +103,7 @@ class OnnxGraph:
         except self._errors as error:
             raise DataError(
                 f"{self.file} cannot process images of shape {batch.shape}: "
-                f"{_onnx_graph_error_line(error)}. Set encoder.size to the input size of the "
+                f"{onnx_error_line(error)}. Set encoder.size to the input size of the "
                 "model, or export the model again."
             ) from error
         return self._check_output(output, len(batch))[: len(images)]
@@ -124,98 +127,20 @@ class OnnxGraph:
         vectors: ImageVectors = output.reshape(n_images, -1).astype(np.float32)
         return vectors
 
-    def _open_session(self, runtime: Any) -> Any:
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        options.inter_op_num_threads = 1
-        options.log_severity_level = LOG_LEVEL
-        try:
-            return runtime.InferenceSession(
-                str(self.file), options, providers=["CPUExecutionProvider"]
-            )
-        except self._errors as error:
-            raise DataError(
-                f"{self.file} cannot be loaded by onnxruntime {runtime.__version__}: "
-                f"{_onnx_graph_error_line(error)}. Copy the file again, or export the model for "
-                "this version of onnxruntime."
-            ) from error
 
-
-def _import_onnx_graph_package(package: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingPart(
-            f"Encoders in ONNX files need the package {package}, which is not installed. "
-            "Run pip install 'surelabel[export]'."
-        ) from error
-
-
-def _onnx_graph_runtime_errors() -> tuple[type[Exception], ...]:
-    """Return all exception classes that onnxruntime raises. They have no common base class."""
-    state = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
-    error_classes = [v for v in state.values() if isinstance(v, type) and issubclass(v, Exception)]
-    return (*error_classes, RuntimeError, ValueError)
-
-
-def _load_onnx_graph_model(onnx: Any, file: Path) -> Any:
-    """Return the ONNX message of a file, without external weights.
+def _check_onnx_graph_is_no_recognizer(model: Any, file: Path) -> None:
+    """Check that an ONNX file was not written by ``surelabel export``.
 
     Raises:
-        DataError: If the graph cannot be read.
+        ConfigError: If the file contains an exported recognizer, whose output are not vectors.
     """
-    check_regular_file(file, remedy="Check the path.")
-    try:
-        return onnx.load(str(file), load_external_data=False)
-    except (import_module("google.protobuf.message").Error, ValueError) as error:
-        raise DataError(
-            f"{file} must be an ONNX file; loading the file failed ({error}). Copy the file again."
-        ) from error
-
-
-def _onnx_graph_weight_files(onnx: Any, tensors: Sequence[Any], file: Path) -> list[Path]:
-    """Return the paths of the files with external weights of an ONNX graph.
-
-    Args:
-        onnx: The package onnx.
-        tensors: All tensors of the graph.
-        file: Path of the ONNX file.
-
-    Raises:
-        DataError: If a file is missing or outside the folder of the graph.
-    """
-    external = [t for t in tensors if t.data_location == onnx.TensorProto.EXTERNAL]
-    locations = {pair.value for t in external for pair in t.external_data if pair.key == "location"}
-    files = []
-    for location in sorted(locations):
-        weights = file.parent / location
-        has_plain_name = ".." not in Path(location).parts and "\0" not in location
-        is_relative = has_plain_name and not Path(location).is_absolute()
-        is_inside = is_relative and weights.resolve().is_relative_to(file.parent.resolve())
-        if not (is_inside and weights.is_file()):
-            raise DataError(
-                f"External weights of {file} must be a file in the folder of the graph; got "
-                f"{location!r}, which is missing or outside this folder. Copy all files of the "
-                "graph into one folder, or export a single file."
-            )
-        files.append(weights)
-    return files
-
-
-def _iterate_onnx_graph_tensors(onnx: Any, message: Any) -> Iterator[Any]:
-    """Yield all tensors in an ONNX message, including nested messages."""
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        for part in [value] if hasattr(value, "ListFields") else value:
-            if isinstance(part, onnx.TensorProto):
-                yield part
-            yield from _iterate_onnx_graph_tensors(onnx, part)
+    if metadata_of_onnx_model(model) is not None:
+        raise ConfigError(
+            f"onnx:FILE must be an image encoder; {file} was written by `surelabel export`, and "
+            f"its outputs are not image vectors. Give {file} as the model, without onnx:, for "
+            "example `surelabel tag IMAGES --model FILE`."
+        )
 
 
 def _describe_onnx_graph_values(values: Any) -> str:
     return ", ".join(f"{v.name} {v.shape} of {v.type}" for v in values) or "nothing"
-
-
-def _onnx_graph_error_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300].rstrip(".")

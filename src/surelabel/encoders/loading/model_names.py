@@ -10,6 +10,7 @@ import torch
 from open_clip.pretrained import list_pretrained_tags_by_model
 
 from surelabel.encoders.embedded.embedded_encoders import ENCODERS, load_saved_embedded_encoder
+from surelabel.encoders.image_only.exported_model import load_saved_exported_model
 from surelabel.encoders.image_only.onnx_encoder import load_saved_onnx_encoder, onnx_encoder
 from surelabel.encoders.image_only.precomputed_features import (
     load_saved_precomputed_features,
@@ -34,6 +35,7 @@ from surelabel.encoders.transformers.transformers_encoder import (
 )
 from surelabel.errors import ConfigError, DataError, UnknownName
 from surelabel.migration import ENCODER_MANIFEST
+from surelabel.recognizer_folder_checks import exported_file_of_model
 from surelabel.tables import configure_table_entry, table_entry_settings
 
 
@@ -70,8 +72,8 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
             contains the most similar names.
         DataError: If a file is missing or damaged, belongs to another model, or cannot be
             downloaded.
-        ConfigError: If a setting or the preprocessing is missing or invalid, or the device is
-            not available.
+        ConfigError: If a setting or the preprocessing is missing or invalid, the device is not
+            available, or the name is the path of an exported file.
         MissingPart: If a required package, such as transformers or onnxruntime, is not installed.
 
     Example:
@@ -91,6 +93,12 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
         return encoder
     if name in ENCODERS:
         return ENCODERS[name](device=device)
+    if exported_file_of_model(name):
+        raise ConfigError(
+            f"The encoder must be a model name; got the file {name}. Give onnx:FILE for an image "
+            "encoder. A recognizer that `surelabel export` wrote cannot be fitted; give its file "
+            "as the model of tag, evaluate, index or calibrate."
+        )
     if name.partition("/")[0] not in open_clip.list_models():
         raise UnknownName(_unknown_model_name_message(name))
     return load_open_clip_checkpoint_by_name(name, device)
@@ -171,6 +179,7 @@ PREFIX_LOADERS: dict[str, Callable[..., Encoder]] = {  # name:… → loader(…
 SavedLoader = Callable[[Path, dict[str, Any], str], Encoder]  # folder, manifest, device
 SAVED_LOADERS: dict[str, SavedLoader] = {  # kind of a saved encoder: its loader
     "embedded": load_saved_embedded_encoder,
+    "exported": load_saved_exported_model,
     "features": load_saved_precomputed_features,
     "onnx": load_saved_onnx_encoder,
     "scores": load_saved_precomputed_scores,
