@@ -82,7 +82,8 @@ def test_a_killed_command_loses_no_reported_image_and_continues(home, start, mon
     shutil.copyfile(min(before), home / "images" / "added.jpg")
     images = {str(path) for path in (home / "images").iterdir()}
     process, errors = start(*line)
-    batches = read_until(errors, f"; {len(images)} images in the index")
+    lines = read_until(errors, f"; {len(images)} images in the index")
+    batches = [line for line in lines if "in the index" in line]  # without lines of progress
     os.kill(process.pid, signal.SIGINT)
     process.join(PATIENCE)
     [summary] = errors.readlines()
@@ -96,6 +97,7 @@ def test_a_killed_command_loses_no_reported_image_and_continues(home, start, mon
     ("line", "message"),
     [
         ("tag images --interval 1", "--interval requires --watch. Add --watch."),
+        ("tag images --interval 1 --index i", "--interval and --index require --watch. Add"),
         ("tag images --index i", "--index requires --watch. Add --watch."),
         ("tag images names.txt --watch", "--watch requires one folder of images; got images"),
         ("tag names.txt --watch", "--watch requires one folder of images; got names.txt."),

@@ -221,13 +221,26 @@ def test_a_last_line_without_a_line_break_is_kept(log, file):
     assert log.note == ""
 
 
-@pytest.mark.parametrize("content", ["", "path,la", HEADER.rstrip()])
-def test_a_file_with_a_part_of_the_header_is_empty(log, file, content):
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        ("", ""),
+        ("p", "1 byte of a header line that was not written completely was replaced."),
+        ("path,la", "7 bytes of a header line that was not written completely were replaced."),
+        (
+            HEADER.rstrip(),
+            f"{len(HEADER) - 1} bytes of a header line that was not written completely were "
+            "replaced.",
+        ),
+    ],
+)
+def test_a_file_with_a_part_of_the_header_is_empty(log, file, content, note):
     file.write_text(content)
     assert log.history().targets == {}
     log.record("/b.jpg", {"dog": 0.0}, chosen_by="query")
     assert file.read_text().startswith(HEADER)
     assert targets_of(file) == {("/b.jpg", "dog"): 0.0}
+    assert log.note == note
 
 
 def test_a_file_with_bom_and_crlf_receives_corrections(log, file):

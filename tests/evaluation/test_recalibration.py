@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy.special import expit
 from surelabel.calibration import fit_scale_and_shift
 from surelabel.errors import InputError
 from surelabel.evaluation import evaluate_recalibration
-from surelabel.metrics import ece, log_loss_of_logits
+from surelabel.metrics import ConfidenceInterval, ece, log_loss_of_logits
 
 
 def sampled(n=40, c=20, level=-1.0, seed=0):
@@ -66,6 +67,28 @@ def test_calibrated_log_odds_are_kept():
     assert sentence.startswith("There is no evidence of miscalibration, so the calibration is kept")
 
 
+@pytest.mark.parametrize(
+    ("p_value", "high", "beginning"),
+    [
+        (0.01, -0.1, "The recalibration improves the probabilities. "),
+        (0.01, 0.1, "There is evidence of miscalibration, but no evidence that the recalibration "),
+        (0.2, -0.1, "The recalibration improves the log loss of these images, but the test "),
+        (0.2, 0.1, "There is no evidence of miscalibration, so the calibration is kept. "),
+    ],
+)
+def test_the_sentence_states_the_test_and_the_interval(wrong, p_value, high, beginning):
+    interval = ConfidenceInterval(-0.2, -0.3, high)
+    found = replace(wrong[2], p_value=p_value, log_loss_change=interval)
+    assert found.sentence.startswith(beginning)
+    assert ("so the calibration is kept." in found.sentence) is not found.is_improvement
+
+
+def test_a_difference_that_is_rounded_to_zero_has_no_sign(wrong):
+    interval = ConfidenceInterval(-0.00001, -0.00005001, 0.00001)
+    sentence = replace(wrong[2], log_loss_change=interval).sentence
+    assert sentence.endswith("(difference 0.0000, 95 % interval -0.0001 to 0.0000).")
+
+
 def test_too_few_positives_are_no_evidence():
     z, _ = sampled(20, 2, -3.5)
     found = evaluate_recalibration(z, np.zeros(z.shape))
@@ -79,6 +102,7 @@ def test_dependent_labels_are_no_evidence():
     assert found.p_value < 0.05
     assert found.log_loss_change.high > 0
     assert not found.is_improvement
+    assert "There is no evidence of miscalibration" not in found.sentence
 
 
 def test_images_without_targets_have_no_effect_on_the_metrics(wrong):

@@ -230,10 +230,23 @@ def test_a_locked_index_is_written_after_a_later_scan(watch, folder, few, tmp_pa
     assert notice.kind == "write_failed"
     assert notice.message == (
         f"Another process is writing to {tmp_path / 'index'}. Run the command again when that "
-        "process has finished. The images are tagged again after the next scan."
+        "process has finished. Deleted images are removed, and new images are tagged, after the "
+        "next scan."
     )
     removed, batch = step(watched, 2)
     assert (removed.n_indexed, names(batch), batch.n_indexed) == (2, ["3.jpg"], 3)
+
+
+def test_images_that_cannot_be_written_are_tagged_again(watch, folder, few, tmp_path):
+    watched = watch()
+    shutil.copyfile(few[0], folder / "a.jpg")
+    step(watched, 2)
+    shutil.copyfile(few[1], folder / "b.jpg")
+    with lock_index(tmp_path / "index"):
+        [notice] = step(watched, 2)
+    assert notice.message.endswith("finished. The images are tagged again after the next scan.")
+    [batch] = step(watched)
+    assert (names(batch), batch.n_indexed) == (["b.jpg"], 2)
 
 
 def test_each_batch_is_in_the_index_when_it_is_reported(watch, folder, few, tmp_path, monkeypatch):

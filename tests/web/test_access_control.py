@@ -1,4 +1,6 @@
 import asyncio
+import hashlib
+import hmac
 from contextlib import AsyncExitStack
 from itertools import cycle
 
@@ -190,6 +192,25 @@ def test_the_cookie_of_a_login_is_accepted_after_wrong_tokens():
     requests = [RIGHT_LOGIN, *[WRONG_LOGIN] * 4, (PATH, {})]
     responses = requests_of(AccessRules("0.0.0.0", TOKEN), *requests, addresses=["192.0.2.7"])
     assert [response.status_code for response in responses] == [200, 401, 401, 401, 429, 200]
+
+
+def test_a_cookie_cannot_be_computed_from_the_token():
+    rules, guesses = AccessRules("0.0.0.0", TOKEN), [TOKEN]
+    for message in (b"surelabel session", b"", TOKEN.encode()):
+        guesses.append(hmac.new(TOKEN.encode(), message, hashlib.sha256).hexdigest())
+        guesses.append(hashlib.sha256(TOKEN.encode() + message).hexdigest())
+    cookies = [{"Cookie": f"{COOKIE}={guess}"} for guess in guesses]
+    assert [status(rules, headers=cookie) for cookie in cookies] == [401] * len(guesses)
+    assert TOKEN not in rules.cookie_value
+    assert rules.cookie_value not in repr(rules)
+
+
+def test_the_cookie_of_an_earlier_server_is_no_login_and_not_a_wrong_token():
+    earlier, rules = AccessRules("0.0.0.0", TOKEN), AccessRules("0.0.0.0", TOKEN)
+    cookies = [{"headers": {"Cookie": f"{COOKIE}={r.cookie_value}"}} for r in (earlier, rules)]
+    requests = [*[(PATH, cookies[0])] * (N_WRONG_TOKENS + 2), RIGHT_LOGIN]
+    responses = requests_of(rules, *requests, (PATH, cookies[1]), addresses=["192.0.2.7"])
+    assert [response.status_code for response in responses] == [*[401] * 5, 200, 200]
 
 
 def test_requests_without_a_token_are_not_counted_as_wrong_tokens():

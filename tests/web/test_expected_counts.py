@@ -1,8 +1,10 @@
+import threading
 from threading import Event
 
 import numpy as np
 import pytest
 
+from surelabel.errors import DataError
 from surelabel.retrieval import Index
 from surelabel.web import expected_counts
 from surelabel.web.expected_counts import ExpectedCounts, sum_label_probabilities
@@ -29,6 +31,37 @@ def test_a_request_does_not_wait_longer_than_its_time(index):
     counts = ExpectedCounts(index.searcher.shards, len(index.names))
     counts.stop()
     assert counts.wait(30) is None
+
+
+def test_a_failed_computation_is_an_error_once_and_is_started_again(index, monkeypatch):
+    printed, compute = [], sum_label_probabilities
+
+    def fail(*_):
+        monkeypatch.setattr(expected_counts, "sum_label_probabilities", compute)
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(threading, "excepthook", lambda args: printed.append(args.exc_type))
+    monkeypatch.setattr(expected_counts, "sum_label_probabilities", fail)
+    counts = ExpectedCounts(index.searcher.shards, len(index.names))
+    with pytest.raises(DataError, match=r"were not computed \(MemoryError\).* Try again\."):
+        counts.wait(30)
+    assert counts.wait(30).shape == (len(index.names),)
+    assert printed == [MemoryError]
+
+
+def test_damaged_data_are_an_error_of_each_request(index, monkeypatch):
+    calls = []
+
+    def fail(*_):
+        calls.append(1)
+        raise DataError("damaged")
+
+    monkeypatch.setattr(expected_counts, "sum_label_probabilities", fail)
+    counts = ExpectedCounts(index.searcher.shards, len(index.names))
+    for _ in range(2):
+        with pytest.raises(DataError, match="damaged"):
+            counts.wait(30)
+    assert len(calls) == 1
 
 
 def test_the_sparse_form_has_the_same_sums(index):

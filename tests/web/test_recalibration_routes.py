@@ -1,12 +1,16 @@
+import asyncio
 import shutil
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from surelabel.errors import DataError
 from surelabel.metrics import log_loss
 from surelabel.retrieval import Index
+from surelabel.web import recalibration_routes
 
 N_CHECKED, SECONDS = 40, 120
 
@@ -103,6 +107,25 @@ def test_the_index_is_recalibrated_on_checked_images(client, home, scenes):
     refused = client.post("/api/recalibration/apply").json()["error"]
     assert refused.startswith("There is no evidence of miscalibration")
     assert client.get("/api/recalibration").json()["state"] == "idle"
+
+
+def test_files_of_checked_images_are_examined_outside_of_the_event_loop(monkeypatch):
+    def resolve(path, root):
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        if path == "missing":
+            raise DataError("no file")
+        return f"{root}/{path}"
+
+    class Recognizer:
+        async def images_of_fit(self, index, paths):
+            assert paths == ["/root/a", "/root/b"]
+            return [False, True]
+
+    monkeypatch.setattr(recalibration_routes, "resolve_servable_file", resolve)
+    images = SimpleNamespace(paths=["a", "missing", "b"], index=SimpleNamespace(root="/root"))
+    found = asyncio.run(recalibration_routes.find_images_of_fit(Recognizer(), images))
+    assert found == [False, False, True]
 
 
 def other_log_loss(index, scenes, is_other):

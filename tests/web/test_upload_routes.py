@@ -65,8 +65,17 @@ def test_an_upload_without_a_recognizer_says_what_is_missing(client, photographs
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"data": {"a": "b"}, "files": {"images": b"x"}}, "got 1 files and 1 other fields"),
-        ({"content": b"x"}, "got 0 files and 0 other fields"),
+        (
+            {"data": {"a": "b"}, "files": {"images": b"x"}},
+            "got 1 file in this field and 1 other value.",
+        ),
+        ({"files": {"pictures": b"x"}}, "got 0 files in this field and 1 other value."),
+        (
+            {"files": [("images", b"x"), ("image", b"x"), ("", b"x")]},
+            "field images; got 1 file in this field and 2 other values.",
+        ),
+        ({"data": {"images": "x"}}, "got 0 files in this field and 1 other value."),
+        ({"content": b"x"}, "got 0 files in this field and 0 other values."),
         ({"files": [("images", b"x")] * 17}, "Too many files"),
         ({"files": {"images": b"x"}, "params": {"threshold": 2}}, "threshold is invalid"),
     ],

@@ -91,7 +91,8 @@ def parse_watch_options(
     is_watched, interval, index = (values.pop(name) for name in ("watch", "interval", "index"))
     if not is_watched:
         if given := [n for n, v in (("--interval", interval), ("--index", index)) if v is not None]:
-            raise click.UsageError(f"{' and '.join(given)} requires --watch. Add --watch.")
+            verb = "requires" if len(given) == 1 else "require"
+            raise click.UsageError(f"{' and '.join(given)} {verb} --watch. Add --watch.")
         return None
     check_options_are_not_given(
         FINITE_OPTIONS, "cannot be combined with --watch, which has no end."

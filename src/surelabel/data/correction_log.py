@@ -44,7 +44,7 @@ class CorrectionLog:
 
     Attributes:
         path: Absolute path of the CSV file.
-        note: Sentence about an incomplete event that was removed, or an empty text.
+        note: Sentence about an incomplete event or header line that was removed, or an empty text.
 
     Example:
         >>> import tempfile
@@ -260,11 +260,7 @@ class CorrectionLog:
                 )
             if self._n_bytes < size:
                 file.truncate(self._n_bytes)
-                self.note = (
-                    f"{format_count(size - self._n_bytes, 'byte')} of a correction that was not "
-                    f"written completely {'was' if size - self._n_bytes == 1 else 'were'} removed "
-                    "from the end of the file."
-                )
+                self.note = _describe_removed_bytes(size - self._n_bytes, self._n_bytes)
             line_break = "" if _ends_with_line_break(descriptor, self._n_bytes) else "\n"
             try:
                 _write_at(descriptor, (line_break + header + text).encode(), self._n_bytes)
@@ -291,6 +287,18 @@ class CorrectionLog:
                 "corrections; got other columns or another delimiter. Correct the first line, or "
                 "give another file with --corrections."
             )
+
+
+def _describe_removed_bytes(n_removed: int, n_kept: int) -> str:
+    """Return a sentence on the bytes after the complete events, or on a part of the header line."""
+    removed = format_count(n_removed, "byte")
+    verb = "was" if n_removed == 1 else "were"
+    if not n_kept:
+        return f"{removed} of a header line that was not written completely {verb} replaced."
+    return (
+        f"{removed} of a correction that was not written completely {verb} removed from the end of "
+        "the file."
+    )
 
 
 def _check_cells(rows: Sequence[CorrectionRow]) -> None:

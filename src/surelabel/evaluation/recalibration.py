@@ -77,12 +77,28 @@ class Recalibration:
         images = format_count(self.n_images, "image")
         numbers = (
             f"The cross-fitted log loss of {images} changes from {self.log_loss_before:.4f} to "
-            f"{self.log_loss_after:.4f} (difference {change.value:+.4f}, 95 % interval "
-            f"{change.low:+.4f} to {change.high:+.4f})."
+            f"{self.log_loss_after:.4f} (difference {_format_difference(change.value)}, 95 % "
+            f"interval {_format_difference(change.low)} to {_format_difference(change.high)})."
         )
-        if self.is_improvement:
-            return f"The recalibration improves the probabilities. {numbers}"
-        return f"There is no evidence of miscalibration, so the calibration is kept. {numbers}"
+        return f"{self._conclusion} {numbers}"
+
+    @property
+    def _conclusion(self) -> str:
+        """Return a sentence on the interval of the log loss and the test of calibration."""
+        is_rejected, is_lower = self.p_value < SIGNIFICANCE_LEVEL, self.log_loss_change.high < 0
+        if is_rejected and is_lower:
+            return "The recalibration improves the probabilities."
+        if is_rejected:
+            return (
+                "There is evidence of miscalibration, but no evidence that the recalibration "
+                "improves the log loss, so the calibration is kept."
+            )
+        if is_lower:
+            return (
+                "The recalibration improves the log loss of these images, but the test of "
+                "calibration does not reject the probabilities, so the calibration is kept."
+            )
+        return "There is no evidence of miscalibration, so the calibration is kept."
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values as a dictionary for JSON."""
@@ -203,6 +219,12 @@ def _cross_fitted_correction(z: Array, y: Array, known: Flags, seed: int) -> Arr
         scale, shift = fit_scale_and_shift(z[~in_fold], y[~in_fold], known[~in_fold])
         corrected[in_fold] = scale * z[in_fold] + shift
     return corrected.clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+
+
+def _format_difference(value: float) -> str:
+    """Return a number with its sign and four decimals, or ``0.0000`` if it is rounded to 0."""
+    text = f"{value:+.4f}"
+    return text if float(text) else "0.0000"
 
 
 def _log_loss_sums(logits: Array, targets: Array, known: Flags) -> Array:

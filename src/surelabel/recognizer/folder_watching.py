@@ -148,7 +148,9 @@ class FolderWatch:
     ) -> Iterator[WatchEvent]:
         """Scan the folder once, and yield an event after each change of the outputs.
 
-        Images whose outputs cannot be written are tagged again after the next scan.
+        Images whose outputs cannot be written are tagged again after the next scan. If deleted
+        images cannot be removed from the index, they are removed after the next scan, and no image
+        is tagged before.
 
         Args:
             now_ns: Current time in nanoseconds since 1970.
@@ -175,15 +177,15 @@ class FolderWatch:
         if self._notices.pop("folder_missing", None):
             yield WatchNotice("folder_found", f"{self.folder} can be read again.")
         yield from self._notice_of_unreadable_folders(difference.errors)
+        later = "Deleted images are removed, and new images are tagged, after the next scan."
         try:
             if not difference.errors:
                 yield from self._remove_missing_images(difference.unseen)
+            later = "The images are tagged again after the next scan."
             yield from self._tag_images(difference.complete, open_progress)
             self._notices.pop("write_failed", None)
         except (DataError, OSError) as error:
-            yield from self._notice(
-                "write_failed", f"{error} The images are tagged again after the next scan."
-            )
+            yield from self._notice("write_failed", f"{error} {later}")
 
     def _load_indexed_images(self, statuses: Mapping[str, StoredImageStatus]) -> None:
         """Record the indexed images inside the folder as tagged."""

@@ -6,19 +6,21 @@
 - A request that can change something must come from a page of this server, or from a program. Pages
   of other sites can link to the server, but not embed its responses.
 - With a token, each request needs it in the header ``Authorization``, or in a cookie that the route
-  ``/api/login`` sets. Tokens in URLs are ignored, because URLs are logged. Only the login, and
+  ``/api/login`` sets. The cookie is a random number of this process, so that clients cannot compute
+  it for guessed tokens. Tokens in URLs are ignored, because URLs are logged. Only the login, and
   the scripts, style sheets and icons of the page need no token. Without a token in the request,
   ``/`` and ``/report`` redirect to the login page.
 - After too many wrong tokens, the tokens of a client address are refused without a comparison, so
   that they cannot be guessed. All programs of this machine share one address. Therefore, the right
-  token is always accepted from a loopback address. The limit does not apply to cookies.
+  token is always accepted from a loopback address. The limit does not apply to cookies: a browser
+  that still sends the cookie of an earlier process is not logged in, and can log in again.
 """
 
-import hashlib
 import hmac
 import ipaddress
+import secrets
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
@@ -39,6 +41,7 @@ WILDCARD_ADDRESSES = frozenset({"0.0.0.0", "::"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SAME_SITE = frozenset({"same-origin", "none"})
 COOKIE = "surelabel-session"
+COOKIE_BYTES = 32  # of its random value
 LOGIN_PATH = "/api/login"
 LOGIN_PAGE = "/login"
 STATIC_PREFIX = "/static/"  # scripts and styles of the page, which are public
@@ -57,6 +60,7 @@ class AccessRules:
     Attributes:
         host: Name or address at which the server listens.
         token: Token of the requests, or None if requests need no token.
+        cookie_value: Value of the cookie of a login, a random number of this object.
 
     Raises:
         InputError: If the host is not a loopback address and there is no token, or if the token is
@@ -65,6 +69,9 @@ class AccessRules:
 
     host: str
     token: str | None = None
+    cookie_value: str = field(
+        default_factory=lambda: secrets.token_hex(COOKIE_BYTES), init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if self.token is not None and not (
@@ -95,14 +102,8 @@ class AccessRules:
         """Return whether a token is that of the server, in constant time, or none is needed."""
         return self.token is None or hmac.compare_digest(token.encode(), self.token.encode())
 
-    @property
-    def cookie_value(self) -> str:
-        """Return the value of the cookie: a keyed hash (HMAC), whose key is the token."""
-        key = (self.token or "").encode()
-        return hmac.new(key, b"surelabel session", hashlib.sha256).hexdigest()
-
     def allows_cookie(self, header: str) -> bool:
-        """Return whether the header ``Cookie`` contains the cookie of a login."""
+        """Return whether the header ``Cookie`` contains the cookie of a login, in constant time."""
         try:
             cookie = SimpleCookie(header).get(COOKIE)
         except CookieError:
@@ -180,7 +181,8 @@ def create_login_routes(rules: AccessRules, wrong_tokens: WrongTokenLimit) -> AP
     async def login(body: LoginToken, request: Request) -> JSONResponse:
         """Set an HttpOnly cookie, with which a browser is logged in until it is closed.
 
-        If the server has no token, no cookie is set.
+        The login also ends with the process of the server. If the server has no token, no cookie is
+        set.
         """
         refusal = refuse_wrong_token(
             body.token, request.scope, rules, wrong_tokens, "The token is wrong."

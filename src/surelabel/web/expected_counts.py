@@ -1,6 +1,8 @@
 """Compute the expected number of images with each label, the sum of the stored probabilities."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for_futures
 from threading import Event, Lock, Thread
 
 import numpy as np
@@ -55,10 +57,8 @@ class ExpectedCounts:
 
     def __init__(self, shards: Sequence[Shard], n_labels: int) -> None:
         self._shards, self._n_labels = shards, n_labels
-        self._lock, self._is_finished, self._stop = Lock(), Event(), Event()
-        self._thread: Thread | None = None
-        self._counts: Array | None = None
-        self._error: DataError | None = None
+        self._lock, self._stop = Lock(), Event()
+        self._sums: Future[Array | None] | None = None  # None before the first use
 
     def wait(self, seconds: float) -> Array | None:
         """Return the expected numbers, ``(c,)``, or None if they are not computed in time.
@@ -69,25 +69,36 @@ class ExpectedCounts:
             seconds: Maximum waiting time in seconds.
 
         Raises:
-            DataError: If the data of a label are damaged on disk.
+            DataError: If the data of a label are damaged on disk, or the computation failed for
+                another reason. In the second case, the next call starts the computation again.
         """
         with self._lock:
-            if self._thread is None:
-                self._thread = Thread(target=self._compute, daemon=True)
-                self._thread.start()
-        self._is_finished.wait(seconds)
-        if self._error is not None:
-            raise self._error
-        return self._counts
+            if self._sums is None:
+                started: Future[Array | None] = Future()
+                Thread(target=self._compute, args=(started,), daemon=True).start()
+                self._sums = started
+            sums = self._sums
+        if not wait_for_futures([sums], seconds).done:
+            return None
+        error = sums.exception()
+        if error is None or isinstance(error, DataError):
+            return sums.result()
+        with self._lock:
+            if self._sums is sums:
+                self._sums = None
+        raise DataError(
+            f"The expected numbers of images were not computed ({type(error).__name__}); see the "
+            "standard error of the server. Try again."
+        ) from error
 
     def stop(self) -> None:
         """Stop the computation of the expected numbers."""
         self._stop.set()
 
-    def _compute(self) -> None:
+    def _compute(self, sums: "Future[Array | None]") -> None:
         try:
-            self._counts = sum_label_probabilities(self._shards, self._n_labels, self._stop)
-        except DataError as error:
-            self._error = error
-        finally:
-            self._is_finished.set()
+            sums.set_result(sum_label_probabilities(self._shards, self._n_labels, self._stop))
+        except BaseException as error:
+            sums.set_exception(error)
+            if not isinstance(error, DataError):
+                raise  # Python prints the error of a thread

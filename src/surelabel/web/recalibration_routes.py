@@ -127,14 +127,19 @@ async def find_images_of_fit(recognizer: RecognizerService, images: CheckedImage
     Raises:
         DataError: If the worker process fails.
     """
-    positions, real_paths = [], []
-    for position, path in enumerate(images.paths):
-        with suppress(DataError):
-            real_paths.append(resolve_servable_file(path, images.index.root))
-            positions.append(position)
+    real_paths = await run_in_threadpool(_real_path_by_position, images)
     are_of_fit = [False] * len(images.paths)
     with suppress(MissingPart):
-        values = await recognizer.images_of_fit(images.index, real_paths)
-        for position, value in zip(positions, values, strict=True):
+        values = await recognizer.images_of_fit(images.index, list(real_paths.values()))
+        for position, value in zip(real_paths, values, strict=True):
             are_of_fit[position] = value
     return are_of_fit
+
+
+def _real_path_by_position(images: CheckedImages) -> dict[int, str]:
+    """Return the real path of each image whose file the server may read, by its position."""
+    real_paths = {}
+    for position, path in enumerate(images.paths):
+        with suppress(DataError):
+            real_paths[position] = resolve_servable_file(path, images.index.root)
+    return real_paths

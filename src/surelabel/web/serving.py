@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from surelabel.data.correction_log import CorrectionLog
 from surelabel.errors import DataError, InputError
@@ -22,6 +23,7 @@ from surelabel.web.request_limits import RequestLimits
 
 CORRECTIONS_SUFFIX = ".corrections.csv"  # of the default file, after the name of the index
 BACKLOG = 1024  # connections that wait until the server accepts them
+MAX_PORT = 65_535
 SHUTDOWN_SECONDS = 5  # for requests in work when the user stops the server
 
 
@@ -70,35 +72,22 @@ class IndexServer:
         report_file = None if report is None else ReportFile(report)
         self.session = IndexSession(folder, root=root, load_encoder=load_encoder)
         self.log = open_correction_log(corrections, folder)
-        self._socket = open_listening_socket(host, port)
+        self._host = host
         self._recognizer = recognizer = RecognizerService(
             model, device=device, root=root, seconds=limits.image_seconds
         )
-        if model is not None:
-            try:
+        self._socket = open_listening_socket(host, port)
+        try:
+            if model is not None:
                 recognizer.check(self.session.current().index)
-            except BaseException:
-                recognizer.close()
-                self._socket.close()
-                raise
-        self.application = create_application(
-            self.session, self.log, recognizer, rules, limits, report_file
-        )
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                self.application,
-                http=limited_connection_class(limits),
-                ws="none",
-                log_config=None,
-                log_level="error",  # a warning for each refused connection would fill a log
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                h11_max_incomplete_event_size=limits.header_bytes,
-                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            self.application = create_application(
+                self.session, self.log, recognizer, rules, limits, report_file
             )
-        )
-        self._host = host
+            self._server = _create_http_server(self.application, limits)
+        except BaseException:
+            recognizer.close()
+            self._socket.close()
+            raise
 
     @property
     def url(self) -> str:
@@ -118,6 +107,24 @@ class IndexServer:
     def stop(self) -> None:
         """End `run`, which another thread executes."""
         self._server.should_exit = True
+
+
+def _create_http_server(application: ASGIApp, limits: RequestLimits) -> uvicorn.Server:
+    """Return a server that answers HTTP requests with an application, and logs only errors."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            http=limited_connection_class(limits),
+            ws="none",
+            log_config=None,
+            log_level="error",  # a warning for each refused connection would fill a log
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=limits.header_bytes,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
+    )
 
 
 def open_correction_log(path: str | None, index_folder: str) -> CorrectionLog:
@@ -155,12 +162,14 @@ def open_listening_socket(host: str, port: int) -> socket.socket:
 
     Args:
         host: Name or address.
-        port: Port, or 0 for any free port.
+        port: Port in 0 to 65535; 0 is any free port.
 
     Raises:
         DataError: If the port is in use.
         InputError: If the host is not an address of this machine, or the port is not allowed.
     """
+    if not 0 <= port <= MAX_PORT:  # the system would use another port
+        raise InputError(f"--port must be in 0 to {MAX_PORT}; got {port}. Choose another port.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

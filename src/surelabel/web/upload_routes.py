@@ -7,12 +7,14 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
+from surelabel.counts import format_count
 from surelabel.errors import DataError
 from surelabel.web.error_responses import describe_error
 from surelabel.web.image_responses import UploadResult
 from surelabel.web.index_session import IndexSession
 from surelabel.web.recognizer_service import RecognizerService
 
+FIELD = "images"
 MAX_IMAGES = 16
 MAX_NAME_LENGTH = 255  # characters of a file name in the response
 FORM = {
@@ -22,9 +24,9 @@ FORM = {
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
-                    "required": ["images"],
+                    "required": [FIELD],
                     "properties": {
-                        "images": {
+                        FIELD: {
                             "type": "array",
                             "minItems": 1,
                             "maxItems": MAX_IMAGES,
@@ -69,12 +71,18 @@ def create_upload_routes(session: IndexSession, recognizer: RecognizerService) -
         index = (await run_in_threadpool(session.current)).index
         recognizer.start_loading(index)  # fails before the body is read
         async with request.form(max_files=MAX_IMAGES, max_fields=MAX_IMAGES) as form:
-            files = [value for _, value in form.multi_items() if isinstance(value, UploadFile)]
-            if not files or len(files) < len(form.multi_items()):
+            files = [
+                value
+                for name, value in form.multi_items()
+                if name == FIELD and isinstance(value, UploadFile)
+            ]
+            n_others = len(form.multi_items()) - len(files)
+            if not files or n_others:
                 raise HTTPException(
                     400,
-                    f"The form must contain 1 to {MAX_IMAGES} files in the field images; got "
-                    f"{len(files)} files and {len(form.multi_items()) - len(files)} other fields.",
+                    f"The form must contain 1 to {MAX_IMAGES} files in the field {FIELD}; got "
+                    f"{format_count(len(files), 'file')} in this field and "
+                    f"{format_count(n_others, 'other value')}.",
                 )
             results = []
             for file in files:
