@@ -41,8 +41,8 @@ def f1_operating_point(record: ValidationRecord, *, shrinkage: float = 10.0) -> 
     Differs:
         The threshold is searched in the validation record, so the probabilities may be slightly
         miscalibrated. The observed counts are shrunk towards the counts that the calibrated
-        probabilities predict. Without shrinkage, the threshold of a label with two positives would
-        depend on only two images.
+        probabilities predict. Without shrinkage, the recall of a label with two positives, and
+        thus its threshold, would depend on only two positive images.
 
     Example:
         >>> from surelabel.decisions import record_validation

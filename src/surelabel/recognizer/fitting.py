@@ -74,7 +74,8 @@ class FittingData:
         features: Features of the images, or of the sentences of the texts.
         targets: Targets in [0, 1], ``(n, c)``, for c labels.
         known: True where the target is known, ``(n, c)``.
-        rows: Row indices of the images in the source, ``(n,)``. For texts and folds, None.
+        rows: Row index of each image in the dataset, ``(n,)``. For texts, folds and pseudo-labels,
+            None.
     """
 
     paths: Sequence[str]

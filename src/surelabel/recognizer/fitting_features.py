@@ -49,7 +49,7 @@ class FittingFeatures:
 
     Attributes:
         features: Features of n images.
-        rows: Index of each image in the source, ``(n,)``.
+        rows: Row index of each image in the dataset, ``(n,)``.
         skipped: Images that could not be read, each with the reason.
     """
 

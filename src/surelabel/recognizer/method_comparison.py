@@ -44,14 +44,17 @@ WITH_ENCODER = "shipped with the encoder"
 class OutOfFoldScores:
     """Out-of-fold scores of n images and c labels, from methods that were fitted on other images.
 
+    The scores of a method that requires no fit are computed directly.
+
     Attributes:
         raw: Log-odds, or scores if there is no link, ``(n, c)``.
         vectors: Vectors of the images, ``(n, d)``.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
         paths: Paths of the images, or identifiers of precomputed features, length n.
-        rows: Row indices of the images in the source, ``(n,)``.
-        skipped: Images that could not be read. If the method is fitted, the list is empty.
+        rows: Row index of each image in the dataset, ``(n,)``.
+        skipped: Images that could not be read, if the method requires no fit. For other methods,
+            the list is empty, because a warning about these images was already given.
     """
 
     raw: Array
