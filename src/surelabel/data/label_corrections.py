@@ -1,4 +1,4 @@
-"""Read and write corrections of single targets: a CSV file with one row per image and label."""
+"""Read and write CSV files of corrections; each row corrects one label of one image."""
 
 import csv
 from collections.abc import Iterable, Sequence

@@ -44,8 +44,8 @@ class CoCoOp(Method):
         reduction: Width of the image vectors divided by the width of the hidden layer, >= 1.
 
     Raises:
-        ConfigError: If a setting is out of range, the encoder has no text tower of open_clip, or
-            the context and a label are longer than the text tower allows.
+        ConfigError: If a setting is out of range, or if the encoder has no text tower of open_clip.
+            Also if the context and a label together are longer than the text tower allows.
 
     Source:
         Zhou et al., Conditional Prompt Learning for Vision-Language Models, CVPR 2022,
@@ -136,6 +136,6 @@ class CoCoOp(Method):
         The unshifted context does not depend on an image.
 
         Raises:
-            ConfigError: If the context and a word are longer than the text tower allows.
+            ConfigError: If the context and a word together are longer than the text tower allows.
         """
         return self.context.encode_words(words)

@@ -40,8 +40,8 @@ class CoOp(Method):
         class_specific: Whether each label has its own context. Other labels then need another fit.
 
     Raises:
-        ConfigError: If a setting is out of range, the encoder has no text tower of open_clip, or
-            the context and a label are longer than the text tower allows.
+        ConfigError: If a setting is out of range, or if the encoder has no text tower of open_clip.
+            Also if the context and a label together are longer than the text tower allows.
 
     Source:
         Zhou et al., Learning to Prompt for Vision-Language Models, IJCV 2022, arXiv:2109.01134.

@@ -51,8 +51,9 @@ class DualCoOp(Method):
         spatial_scale: Inverse temperature, >= 0, of the softmax over regions.
 
     Raises:
-        ConfigError: If a setting is out of range, the encoder has no text tower of open_clip or no
-            patch vectors, or a context and a label are longer than the text tower allows.
+        ConfigError: If a setting is out of range, or if the encoder has no text tower of open_clip
+            or no patch vectors. Also if a context and a label together are longer than the text
+            tower allows.
 
     Source:
         Sun et al., DualCoOp: Fast Adaptation to Multi-Label Recognition with Limited Annotations,

@@ -40,9 +40,9 @@ class DualCoOpMatching(DualCoOp):
             regions have equal weights.
 
     Raises:
-        ConfigError, UnknownName: If a setting is unknown or out of range, the encoder has no text
-            tower of open_clip or no patch vectors, or a context and a label are longer than the
-            text tower allows.
+        ConfigError, UnknownName: If a setting is unknown or out of range, or if the encoder has no
+            text tower of open_clip or no patch vectors. Also if a context and a label together are
+            longer than the text tower allows.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through

@@ -25,8 +25,8 @@ class KgCoOp(CoOp):
         class_specific: Whether each label has its own context. Other labels then need another fit.
 
     Raises:
-        ConfigError: If a setting is out of range, the encoder has no text tower of open_clip, or
-            the context and a label are longer than the text tower allows.
+        ConfigError: If a setting is out of range, or if the encoder has no text tower of open_clip.
+            Also if the context and a label together are longer than the text tower allows.
 
     Source:
         Yao et al., Visual-Language Prompt Tuning with Knowledge-Guided Context Optimization,

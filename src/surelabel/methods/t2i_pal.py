@@ -65,8 +65,9 @@ class T2IPAL(Method):
         prototype_weight: Weight of the prototypes (eta), in [0, 1].
 
     Raises:
-        ConfigError: If a setting is out of range, the encoder has no text tower of open_clip or no
-            patch vectors, or a context and a label are longer than the text tower allows.
+        ConfigError: If a setting is out of range, or if the encoder has no text tower of open_clip
+            or no patch vectors. Also if a context and a label together are longer than the text
+            tower allows.
 
     Source:
         Feng et al., Text to Image for Multi-Label Image Recognition with Joint Prompt-Adapter
@@ -225,6 +226,6 @@ class T2IPAL(Method):
         """Return unit vectors of words, ``(k, d)``, with the global context.
 
         Raises:
-            ConfigError: If the context and a word are longer than the text tower allows.
+            ConfigError: If the context and a word together are longer than the text tower allows.
         """
         return self.global_context.encode_words(words)

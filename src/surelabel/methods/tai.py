@@ -57,8 +57,9 @@ class TaI(Method):
         spatial_scale: Inverse temperature, >= 0, of the softmax over the patches of an image.
 
     Raises:
-        ConfigError: If a setting is out of range, the encoder has no text tower of open_clip or no
-            patch vectors, or a context and a label are longer than the text tower allows.
+        ConfigError: If a setting is out of range, or if the encoder has no text tower of open_clip
+            or no patch vectors. Also if a context and a label together are longer than the text
+            tower allows.
 
     Source:
         Guo et al., Texts as Images in Prompt Tuning for Multi-Label Image Recognition, CVPR 2023,
@@ -191,6 +192,6 @@ class TaI(Method):
         """Return unit vectors of words, ``(k, d)``, with the global context.
 
         Raises:
-            ConfigError: If the context and a word are longer than the text tower allows.
+            ConfigError: If the context and a word together are longer than the text tower allows.
         """
         return self.global_context.encode_words(words)

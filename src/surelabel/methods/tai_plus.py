@@ -35,8 +35,9 @@ class TaIPlus(TaI):
         spatial_scale: Inverse temperature, >= 0, of the softmax over the patches of an image.
 
     Raises:
-        ConfigError: If a setting is out of range, the encoder has no text tower of open_clip or no
-            patch vectors, or a context and a label are longer than the text tower allows.
+        ConfigError: If a setting is out of range, or if the encoder has no text tower of open_clip
+            or no patch vectors. Also if a context and a label together are longer than the text
+            tower allows.
 
     Source:
         Wu et al., TAI++: Text as Image for Multi-Label Image Classification by Co-Learning

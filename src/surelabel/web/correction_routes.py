@@ -52,7 +52,7 @@ class UndoneEvent(BaseModel):
 
 
 def create_correction_routes(session: IndexSession, log: CorrectionLog) -> APIRouter:
-    """Return the routes ``/corrections``, ``/corrections/undo`` and those of one image.
+    """Return the routes ``/corrections``, ``/corrections/undo`` and ``/images/…/corrections``.
 
     Args:
         session: Index of the server.

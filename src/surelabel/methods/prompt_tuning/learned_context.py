@@ -31,8 +31,9 @@ class LearnedContext(nn.Module):
         vectors: Context vectors, ``(m, w)``, or ``(c, m, w)`` if they are class-specific.
 
     Raises:
-        ConfigError: If ``length`` is out of range, the encoder has no text tower of open_clip, or
-            the context and a label are longer than the text tower allows.
+        ConfigError: If ``length`` is out of range, or if the encoder has no text tower of
+            open_clip. Also if the context and a label together are longer than the text tower
+            allows.
 
     Source:
         Zhou et al., Learning to Prompt for Vision-Language Models, IJCV 2022, arXiv:2109.01134,
