@@ -110,7 +110,7 @@ def select_label_thresholds(
     """Return the thresholds at the given indices, or 1 where the operating point is not reached.
 
     A label reaches the operating point if its threshold is sufficient, and if the label has a known
-    positive, an expected recall above 0, and a predicted image in the record at the threshold.
+    positive and an expected recall above 0, and is predicted for at least one image of the record.
 
     Args:
         record: Validation record of c labels with g thresholds.
@@ -163,7 +163,7 @@ def apply_common_threshold(
 
 
 def _is_label_predicted(record: ValidationRecord, predicted: Array, recall: Array) -> Flags:
-    """Return whether a label has a positive, a predicted image and a recall above 0, ``(c,)``.
+    """Return whether a label has a positive, is predicted, and has a recall above 0, ``(c,)``.
 
     Args:
         record: Validation record of c labels.

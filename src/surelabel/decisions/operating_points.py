@@ -155,9 +155,9 @@ def cost_operating_point(
             observations, >= 0.
 
     Returns:
-        One threshold for all labels. A label without known positives, or without a predicted image
-        in the record, does not reach the operating point. The threshold of such a label is not
-        changed, because the threshold still minimizes the expected cost.
+        One threshold for all labels. A label does not reach the operating point if it has no known
+        positive, or if it is predicted for no image of the record at the threshold. The threshold
+        of such a label is not changed, because the threshold still minimizes the expected cost.
 
     Raises:
         ConfigError: If ``miss_cost`` is not a finite number above 0, or if ``shrinkage`` is
@@ -195,9 +195,10 @@ def expected_count_operating_point(
     Returns:
         One threshold for all labels. If the numbers of predicted labels at two thresholds are
         equally close to the number of positives, the higher threshold is returned. If no label has
-        a known positive, the threshold is 1. A label without known positives, or without a
-        predicted image in the record, does not reach the operating point. The threshold of such a
-        label is not changed, because the predictions of all labels are counted together.
+        a known positive, the threshold is 1. A label does not reach the operating point if it has
+        no known positive, or if it is predicted for no image of the record at the threshold. The
+        threshold of such a label is not changed, because the predictions of all labels are counted
+        together.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.

@@ -120,7 +120,8 @@ class MethodSelection:
             remedy: Last sentence of the error message.
 
         Raises:
-            DataError: If a value is missing or has another type.
+            DataError: If a value is missing or cannot be converted to its type, or if there are no
+                results.
         """
         try:
             results = tuple(_restore_method_result(result) for result in state["results"])
