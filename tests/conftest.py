@@ -118,6 +118,24 @@ def _the_tokenizer_of_clip_is_built_once():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _the_operators_of_onnx_are_read_once():
+    """Share the ONNX functions of PyTorch operators, which each conversion reads for a second.
+
+    A conversion does not change them.
+    """
+    if "surelabel.encoders.engines.conversion" not in sys.modules:
+        yield
+        return
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            ONNXRegistry, "from_torchlib", staticmethod(cache(ONNXRegistry.from_torchlib))
+        )
+        yield
+
+
 @pytest.fixture(scope="session")
 def random_checkpoint(tmp_path_factory):
     """Write a folder with a small open_clip checkpoint with random weights, for `local-dir:`."""

@@ -1,9 +1,15 @@
 import gc
 import sys
+from importlib import import_module
+from types import ModuleType
 
 import pytest
 
-from surelabel.package_imports import import_without_garbage_collection
+from surelabel.package_imports import (
+    TELEMETRY_PACKAGE,
+    import_without_garbage_collection,
+    import_without_telemetry,
+)
 
 
 @pytest.fixture
@@ -34,3 +40,27 @@ def test_after_a_failed_import_the_collector_is_enabled_again():
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         import_without_garbage_collection("no_such_module")
     assert gc.isenabled()
+
+
+def test_the_telemetry_package_is_hidden_only_during_the_import(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "sending.py").write_text(
+        "try:\n    import openvino_telemetry\n    sends = True\n"
+        "except ImportError:\n    sends = False\n"
+    )
+    for before in (None, ModuleType(TELEMETRY_PACKAGE)):
+        monkeypatch.delitem(sys.modules, "sending", raising=False)
+        monkeypatch.delitem(sys.modules, TELEMETRY_PACKAGE, raising=False)
+        if before:
+            monkeypatch.setitem(sys.modules, TELEMETRY_PACKAGE, before)
+        assert import_without_telemetry("sending").sends is False
+        assert sys.modules.get(TELEMETRY_PACKAGE) is before
+    monkeypatch.delitem(sys.modules, "sending")
+    assert import_module("sending").sends
+    del sys.modules["sending"]
+
+
+def test_the_telemetry_package_is_visible_after_a_failed_import():
+    with pytest.raises(ImportError, match=r"surelabel\.unknown"):
+        import_without_telemetry("surelabel.unknown")
+    assert TELEMETRY_PACKAGE not in sys.modules or sys.modules[TELEMETRY_PACKAGE]

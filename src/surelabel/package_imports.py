@@ -1,13 +1,22 @@
-"""Import packages that take seconds, such as torch and open_clip, without garbage collection.
+"""Import packages without garbage collection, or without sending usage data.
 
 The imports of torch and open_clip create about 400,000 objects that the garbage collector tracks,
 and that remain. The collector would traverse them repeatedly, which takes a fifth of the time of
 the imports.
+
+The imports of openvino and nncf send usage data to a server with the package openvino_telemetry,
+and write an identifier to the home folder. Without this package, they send and write nothing.
 """
 
 import gc
+import sys
+import threading
 from importlib import import_module
 from types import ModuleType
+from typing import cast
+
+TELEMETRY_PACKAGE = "openvino_telemetry"
+_lock = threading.Lock()
 
 
 def import_without_garbage_collection(name: str) -> ModuleType:
@@ -30,3 +39,29 @@ def import_without_garbage_collection(name: str) -> ModuleType:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def import_without_telemetry(name: str) -> ModuleType:
+    """Return a module, which is imported while the package openvino_telemetry is hidden.
+
+    A module that was imported before is returned unchanged.
+
+    Args:
+        name: Full name of the module.
+
+    Raises:
+        ImportError: If the module cannot be imported.
+
+    Example:
+        >>> import_without_telemetry("surelabel.errors").__name__
+        'surelabel.errors'
+    """
+    modules = cast(dict[str, ModuleType | None], sys.modules)
+    with _lock:
+        hidden = {key: modules[key] for key in [TELEMETRY_PACKAGE] if key in modules}
+        modules[TELEMETRY_PACKAGE] = None  # an import of the package raises ImportError
+        try:
+            return import_module(name)
+        finally:
+            del modules[TELEMETRY_PACKAGE]
+            modules.update(hidden)

@@ -36,6 +36,7 @@ def test_vectors_equal_those_of_torch_fp32(encoder, pixels, name, dtype):
     for n in (5, 1, 2):
         actual = engine.encode_images(pixels[:n]).pooled
         assert actual.dtype == torch.float32
+        torch.testing.assert_close(actual.norm(dim=1), torch.ones(n))
         torch.testing.assert_close(actual, expected[:n], atol=TOLERANCES[dtype], rtol=0)
     with ThreadPoolExecutor(2) as threads:
         parts = list(threads.map(engine.encode_images, [pixels[:2], pixels[2:]] * 2))

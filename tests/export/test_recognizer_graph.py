@@ -148,5 +148,5 @@ def test_another_engine_is_refused():
 
 def test_a_recognizer_must_be_fitted():
     run = Run(encoder=Choice("tiny-vit"), method=Choice("linear"))
-    with pytest.raises(NotFitted):
+    with pytest.raises(NotFitted, match="linear"):
         RecognizerGraph(Recognizer(run, NAMES))

@@ -47,6 +47,7 @@ from surelabel.counts import format_count
 from surelabel.recognizer_folder_checks import check_saved_recognizer_folder
 
 if TYPE_CHECKING:
+    from surelabel.encoders.quantized.quantized_encoder import QuantizationRecord
     from surelabel.evaluation import Evaluation, LabelCoverage
     from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.recognizer.calibration_record import CalibrationRecord
@@ -94,6 +95,16 @@ NOT_SAVED = "The recognizer was not saved. Add --out FOLDER to save the recogniz
     help="Engine for which the changes of the probabilities in bf16 are measured, for `--dtype "
     "auto` of other commands. Processors without bf16 instructions measure nothing.",
 )
+@click.option(
+    "--dtype",
+    type=click.Choice(["fp32", "int8"]),
+    default="fp32",
+    show_default=True,
+    help="Number format of the image encoder. int8 quantizes the encoder with 300 random images of "
+    "DATASET, fits the calibrator on the new scores, and requires --out. If the mean average "
+    "precision falls by more than 1 percentage point, nothing is saved. int8 requires "
+    "surelabel[int8].",
+)
 @method_input_options
 @images_root_input_option
 @corrections_option
@@ -112,6 +123,7 @@ def calibrate(
     unlabelled: bool,
     recalibrate: bool,
     engine: str,
+    dtype: str,
     method: str | None,
     settings: tuple[str, ...],
     images_root: str | None,
@@ -138,6 +150,8 @@ def calibrate(
             "--recalibrate cannot be combined with --unlabelled or --test. Remove these options; "
             "the metrics of --recalibrate are cross-fitted."
         )
+    if dtype == "int8":
+        check_int8_options(out, unlabelled or recalibrate, is_score_input(model))
     if unlabelled:
         check_no_score_options(score_kind, score_labels)
         if is_score_input(model) or is_score_input(dataset):
@@ -165,6 +179,7 @@ def calibrate(
 
     from surelabel.evaluation import measure_label_coverage
     from surelabel.recognizer import basic_evaluation_run, resolve_model
+    from surelabel.recognizer.quantization_record import quantization_record
     from surelabel.recognizer.random_rows import take_random_rows
 
     model, default_names, overrides = model_of_dataset(model, held_out, overrides)
@@ -184,8 +199,11 @@ def calibrate(
         return
     with terminal.progress("Encoding") as progress:
         before = basic_evaluation_run(recognizer, test_set, progress=progress)
-    with terminal.progress("Calibrating") as progress:
-        recognizer.calibrate(held_out, progress=progress)
+    if dtype == "int8":
+        recognizer = quantize_in_calibrate_command(terminal, recognizer, held_out)
+    else:
+        with terminal.progress("Calibrating") as progress:
+            recognizer.calibrate(held_out, progress=progress)
     check = check_dtype_in_calibrate_command(terminal, recognizer, held_out, engine)
     if out:
         recognizer.save(out)
@@ -194,9 +212,50 @@ def calibrate(
     after = basic_evaluation_run(recognizer, test_set)
     calibration = recognizer.calibration
     assert calibration is not None  # calibrated above
-    print_calibrate_command_result(terminal, before, after, coverage, calibration, check, test, out)
+    record = quantization_record(recognizer.encoder) if dtype == "int8" else None
+    print_calibrate_command_result(
+        terminal, before, after, coverage, calibration, check, record, test, out
+    )
     skipped = skipped_images_of_input_options(recognizer, held_out) if test else ()
     print_tag_skipped_images(list(dict.fromkeys([*before.predictions.skipped, *skipped])))
+
+
+def check_int8_options(out: str | None, has_other_mode: bool, has_scores: bool) -> None:
+    """Check that ``--dtype int8`` is not combined with options that encode no annotated images.
+
+    Args:
+        out: Value of the option ``--out``.
+        has_other_mode: Whether ``--unlabelled`` or ``--recalibrate`` is given.
+        has_scores: Whether the model is a file of scores.
+
+    Raises:
+        click.UsageError: If the options cannot be combined.
+    """
+    if has_other_mode or has_scores:
+        raise click.UsageError(
+            "--dtype int8 requires annotated images; it cannot be combined with --unlabelled, "
+            "--recalibrate or scores:FILE. Remove --dtype."
+        )
+    if out is None:
+        raise click.UsageError(
+            "--dtype int8 requires --out, because it makes another recognizer. Add --out FOLDER."
+        )
+
+
+def quantize_in_calibrate_command(
+    terminal: Terminal, recognizer: "Recognizer", held_out: "LabelledInput"
+) -> "Recognizer":
+    """Return the recognizer with an image encoder in int8 and a new calibration.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Recognizer before the quantization.
+        held_out: Annotated images of the calibration.
+    """
+    from surelabel.recognizer.quantization import quantize_recognizer
+
+    with terminal.progress("Quantizing") as progress:
+        return quantize_recognizer(recognizer, held_out, progress=progress)
 
 
 def check_dtype_in_calibrate_command(
@@ -279,6 +338,7 @@ def print_calibrate_command_result(
     coverage: "LabelCoverage",
     calibration: "CalibrationRecord",
     check: "DtypeCheck | None",
+    quantization: "QuantizationRecord | None",
     test: str | None,
     out: str | None,
 ) -> None:
@@ -293,6 +353,7 @@ def print_calibrate_command_result(
         coverage: Number of positives of each label in the calibration dataset.
         calibration: Fitted calibration.
         check: Changes of the probabilities in bf16, or None if bf16 is not supported.
+        quantization: Quality before and after the quantization to int8, or None for fp32.
         test: Value of the option ``--test``. If None, both evaluations use the calibration dataset.
         out: Folder of the saved recognizer. If None, the recognizer was not saved.
     """
@@ -310,6 +371,7 @@ def print_calibrate_command_result(
         f"The metrics were computed on {evaluated_on}.",
         calibration_as_text(calibration),
         *([check.description] if check else []),
+        *([quantization.description] if quantization else []),
         f"Labels with the fewest positives: {', '.join(coverage.rarest_labels)}. Annotate more "
         "images with these labels.",
         f"Saved in {out}." if out else NOT_SAVED,
@@ -323,6 +385,7 @@ def print_calibrate_command_result(
         "calibration": calibration.description,
         "calibrator_log_losses": dict(calibration.log_losses),
         "bf16": None if check is None else asdict(check) | {"passes": check.passes},
+        "int8": None if quantization is None else asdict(quantization),
         "recognizer": out,
     }
     terminal.print_result(value, "\n".join(text))

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
 
 from surelabel.errors import ConfigError, DataError, InputError, MissingPart
 from surelabel.export.interface import ExportFormat, GraphProgram, GraphRuntime
 from surelabel.export.verification import ExportCheck
 from surelabel.files import atomic_file
+from surelabel.package_imports import import_without_telemetry
 
 CheckFile = Callable[[Mapping[str, GraphRuntime]], ExportCheck]
 
@@ -39,7 +39,7 @@ def check_export_packages(suffix: str, export_format: ExportFormat) -> None:
     """
     for package in export_format.PACKAGES:
         try:
-            import_module(package)
+            import_without_telemetry(package)
         except ImportError as error:
             raise MissingPart(
                 f"An export to {suffix} needs the package {package}, which is not installed. "

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from surelabel.encoders.engines.conversion import onnx_model_of_program, openvino_model_of_onnx
 from surelabel.errors import DataError
 from surelabel.export.interface import GraphProgram, GraphRuntime, InputArray, OutputArray
+from surelabel.package_imports import import_without_telemetry
 
 PACKAGES: tuple[str, ...] = ("onnx", "onnxscript", "openvino")
 SIZE_LIMIT: int | None = 2**31 - 2**24  # bytes of the ONNX model that OpenVINO converts
@@ -35,12 +35,12 @@ def write(graph: GraphProgram, file: Path, metadata: Mapping[str, str]) -> None:
     )
     for key, text in metadata.items():
         model.set_rt_info(text, [key])
-    import_module("openvino").save_model(model, str(file), compress_to_fp16=False)
+    import_without_telemetry("openvino").save_model(model, str(file), compress_to_fp16=False)
 
 
 def read_metadata(file: Path, key: str) -> str | None:
     """Return the text under a key of ``rt_info``, or None."""
-    model = import_module("openvino").Core().read_model(str(file))
+    model = import_without_telemetry("openvino").Core().read_model(str(file))
     return str(model.get_rt_info([key]).value) if model.has_rt_info([key]) else None
 
 
@@ -60,7 +60,7 @@ def openvino_runtime(file: Path) -> GraphRuntime:
     Raises:
         DataError: If OpenVINO cannot load the file.
     """
-    openvino: Any = import_module("openvino")
+    openvino: Any = import_without_telemetry("openvino")
     hints = {
         "INFERENCE_PRECISION_HINT": "f32",
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),

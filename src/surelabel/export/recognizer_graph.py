@@ -27,6 +27,7 @@ from surelabel.export.graphs.refused_methods import REFUSED_METHODS
 from surelabel.export.graphs.window_pixel_features import WindowPixelFeatures
 from surelabel.links import HeadWithLink
 from surelabel.methods import DenseRegions, Method, UsesViews
+from surelabel.recognizer.compatibility import check_encoder_is_not_quantized
 from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Features
@@ -127,6 +128,7 @@ def check_recognizer_can_be_exported(recognizer: Recognizer) -> None:
             f"An export needs labels; this recognizer ({name}) compares images with sentences and "
             "has none. Set labels with with_names."
         )
+    check_encoder_is_not_quantized(encoder, "exported")
     if isinstance(encoder, PrecomputedFeatures):
         raise ConfigError(
             f"The encoder {encoder.name} cannot be exported: its vectors or scores are computed by "

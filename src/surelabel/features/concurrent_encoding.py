@@ -15,11 +15,12 @@ from typing import TypeVar
 import torch
 
 from surelabel.encoders import Encoder
+from surelabel.encoders.engines.thread_counts import MAX_CONCURRENT_CALLS
 
 EncodingBatch = TypeVar("EncodingBatch")
 BatchFeatures = TypeVar("BatchFeatures")
 
-MAX_CONCURRENT_BATCHES = 4  # limits the memory
+MAX_CONCURRENT_BATCHES = MAX_CONCURRENT_CALLS
 
 
 def concurrent_batch_count(encoder: Encoder) -> int:

@@ -49,8 +49,26 @@ def check_encoder_method_compatibility(run: Run, method: Method, encoder: Encode
     if method.image_size:
         encoder.with_image_size(method.image_size)  # raises if the size is not supported
     needs_self_aware = not {"self_aware", "attention"}.isdisjoint(method.needs)
-    if needs_self_aware and "self_aware" not in encoder.patch_kinds:
+    is_quantized = encoder.engine.dtype == "int8"  # the original encoder was checked before
+    if needs_self_aware and not is_quantized and "self_aware" not in encoder.patch_kinds:
         warn_of_plain_patches(run.method.name, encoder)
+
+
+def check_encoder_is_not_quantized(encoder: Encoder, use: str) -> None:
+    """Check that an encoder was not quantized to int8.
+
+    Args:
+        encoder: Encoder of a recognizer.
+        use: Participle of the use that requires the original weights, such as ``fitted``.
+
+    Raises:
+        ConfigError: If the encoder was quantized.
+    """
+    if encoder.engine.dtype == "int8":
+        raise ConfigError(
+            f"A recognizer with the encoder {encoder.name} cannot be {use}, because its encoder "
+            "was quantized to int8. Give the recognizer before the quantization."
+        )
 
 
 def check_fit_compatibility(

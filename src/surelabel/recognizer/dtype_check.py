@@ -105,6 +105,8 @@ def rows_of_dtype_check(n_images: int) -> list[int]:
 
 def can_check_dtype(encoder: Encoder, engine: str) -> bool:
     """Return whether bf16 is supported by an engine, by an encoder and by its device."""
+    if encoder.engine.dtype == "int8":
+        return False
     has_network = isinstance(getattr(encoder, "model", None), nn.Module)
     return (
         has_network and "bf16" in ENGINES[engine].dtypes and has_bf16_instructions(encoder.device)

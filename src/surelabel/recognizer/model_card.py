@@ -12,6 +12,7 @@ from surelabel.methods import METHODS
 from surelabel.recognizer.dtype_check import DtypeCheck
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.penalty_fitting import penalties_description
+from surelabel.recognizer.quantization_record import quantization_record
 from surelabel.recognizer.vector_normalization import vector_normalization_description
 
 
@@ -81,9 +82,11 @@ def recognizer_properties(
         weights: Weights of the method.
     """
     vectors = vector_normalization_description(encoder)
+    record = quantization_record(encoder)
     penalties = penalties_description(run, weights)
     return {
         "encoder": encoder.name,
+        **({"int8": record.description} if record else {}),
         "training images of the encoder": encoder.training_domain
         or "see the model card of the encoder",
         "license of the encoder": str(encoder.license),

@@ -45,6 +45,7 @@ from surelabel.recognizer.calibration_record import (
     shipped_calibration_record,
 )
 from surelabel.recognizer.compatibility import (
+    check_encoder_is_not_quantized,
     check_encoder_method_compatibility,
     check_fit_compatibility,
     check_text_fit_compatibility,
@@ -350,6 +351,7 @@ class Recognizer(ScikitLearnInterface):
             DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to
                 another run.
         """
+        check_encoder_is_not_quantized(self.encoder, "fitted")
         check_fit_devices(self.run, self.method, devices, self.encoder.device)
         if isinstance(source, PairSource) or self.method.learns_from == "pairs":
             return self._fit_pairs(source, targets, folds, devices, checkpoint, progress)
@@ -839,17 +841,21 @@ class Recognizer(ScikitLearnInterface):
                 ``openvino``. If the processor has no instructions for bf16, a warning states that
                 the computation uses fp32. ``auto`` is ``bf16`` if ``check_dtype`` measured small
                 changes of the probabilities; otherwise ``fp32``, and a warning states the reason.
+                ``int8`` with ``openvino`` is accepted only for a recognizer that was quantized,
+                which has no other engine.
 
         Raises:
             UnknownName: If the engine is unknown.
             ConfigError: If the engine does not support the number format or the device, or if the
                 encoder has no PyTorch network.
         """
-        if dtype == "auto":
+        if dtype == "auto" and self.encoder.engine.dtype != "int8":
             dtype = resolve_auto_dtype(engine, self.dtype_checks, self.encoder.device)
         encoder = encoder_with_engine(without_text_feature_cache(self.encoder), engine, dtype)
         other = copy.copy(self)
         other.encoder = add_text_feature_cache(encoder, self.cache)
+        shared = self._shared_arguments | {"encoder": other.encoder}
+        other._set_parameters(self._arguments, shared=shared)
         return other
 
     def check_dtype(

@@ -9,8 +9,10 @@ import torch
 from surelabel.encoders.engines import TORCH_FP32, engine_encoder
 from surelabel.encoders.engines.engine_encoder import encoder_with_engine
 from surelabel.encoders.image_only.precomputed_features import PrecomputedFeatures
+from surelabel.encoders.transformers.naflex import NaflexPreprocessor
 from surelabel.errors import ConfigError, InputError, MissingPart, UnknownName
 from surelabel.features.feature_kinds import image_cache_fingerprint
+from surelabel.records import Features
 
 
 @pytest.fixture
@@ -98,6 +100,42 @@ def test_bad_settings_are_refused(encoder, engine, error, message):
 def test_an_encoder_without_a_network_is_refused():
     with pytest.raises(ConfigError, match="PyTorch network; got features:4"):
         encoder_with_engine(PrecomputedFeatures(4), "onnx")
+
+
+def test_an_encoder_that_keeps_the_aspect_ratio_is_refused(encoder):
+    naflex = copy.copy(encoder)
+    naflex.preprocess = NaflexPreprocessor(
+        {"mean": [0.5] * 3, "std": [0.5] * 3, "interpolation": "bilinear"},
+        patch_size=4,
+        max_num_patches=30,
+    )
+    with pytest.raises(ConfigError, match="aspect ratio of each image"):
+        encoder_with_engine(naflex, "onnx")
+
+
+@pytest.mark.parametrize("engine", ["onnx", "openvino"])
+@pytest.mark.parametrize(
+    "compute",
+    [
+        pytest.param(lambda x: torch.linalg.eigvals(x[:, 0]).real, id="no operation of ONNX"),
+        pytest.param(lambda x: x[x.mean(dim=(1, 2, 3)) > 0, 0, 0], id="number of images"),
+    ],
+)
+def test_an_operation_that_an_engine_cannot_run_is_an_error(encoder, engine, compute, capfd):
+    other = copy.copy(encoder)
+    other.encode_images = lambda pixels: Features(pooled=compute(pixels))
+    expected = rf"^The engine {engine} cannot compute the features 'images' of .*engine torch\.$"
+    with pytest.raises(ConfigError, match=expected) as error:
+        encoder_with_engine(other, engine).encode_images(torch.ones(1, 3, 32, 32))
+    assert len(str(error.value)) < 700
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_trained_network_keeps_the_engine(encoder):
+    network = encoder.trainable_network()
+    tuned = encoder_with_engine(encoder, "onnx").with_network(network)
+    assert tuned.engine.description == "onnx fp32"
+    assert tuned.name == f"{encoder.name} (fine-tuned)"
 
 
 def test_a_missing_package_is_named(encoder, monkeypatch):

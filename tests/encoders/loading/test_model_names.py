@@ -43,7 +43,7 @@ def test_settings_of_an_encoder_that_has_none_are_refused(name):
 def test_a_saved_encoder_of_no_known_kind_is_refused(tmp_path, about):
     (tmp_path / "surelabel_encoder.json").write_text(json.dumps(about))
     with pytest.raises(
-        DataError, match="one of the keys embedded, exported, features, onnx, scores"
+        DataError, match="one of the keys embedded, exported, features, onnx, quantized, scores"
     ):
         load_encoder(f"local-dir:{tmp_path}")
 

@@ -5,7 +5,6 @@ import logging
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -13,9 +12,10 @@ from torch import Tensor, nn
 
 from surelabel.encoders.engines.accurate_operators import accurate_program
 from surelabel.errors import ConfigError, MissingPart
+from surelabel.package_imports import import_without_telemetry
 
 MAX_IMAGES = 2**20  # of a batch
-LOGGERS = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir")
+LOGGERS = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir", "nncf")
 
 
 def exported_program(
@@ -34,7 +34,7 @@ def exported_program(
     """
     sizes = {axis: torch.export.Dim(f"n{axis}", min=1, max=MAX_IMAGES) for axis in dynamic_axes}
     try:
-        with torch.no_grad(), _without_output():
+        with torch.no_grad(), without_output():
             return torch.export.export(
                 module,
                 arguments,
@@ -68,7 +68,7 @@ def onnx_model_of_program(
     import_engine_package("onnx")
     import_engine_package("onnxscript")
     try:
-        with _without_output():
+        with without_output():
             exported = torch.onnx.export(
                 accurate_program(program),
                 dynamo=True,
@@ -108,7 +108,7 @@ def import_engine_package(package: str) -> Any:
         MissingPart: If the package is not installed.
     """
     try:
-        return import_module(package)
+        return import_without_telemetry(package)
     except ImportError as error:
         raise MissingPart(
             f"This engine needs the package {package}, which is not installed. "
@@ -117,8 +117,8 @@ def import_engine_package(package: str) -> Any:
 
 
 @contextmanager
-def _without_output() -> Generator[None]:
-    """Suppress what the converters of PyTorch print, log and warn about; errors are raised."""
+def without_output() -> Generator[None]:
+    """Suppress what converters print, log and warn about; errors are raised."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from surelabel.encoders.engines import ENGINES, EngineSettings
 from surelabel.encoders.engines.feature_module import FeatureLayout, FeatureModule
 from surelabel.encoders.engines.interface import CompiledModule
+from surelabel.encoders.image_inputs.preprocessing import ImagePreprocessor
 from surelabel.encoders.interface import Encoder
 from surelabel.errors import ConfigError, InputError, UnknownName
 from surelabel.records import Features
@@ -28,13 +29,28 @@ def encoder_with_engine(encoder: Encoder, engine: str, dtype: str = "fp32") -> E
         encoder: Encoder with a PyTorch network.
         engine: Key of ``ENGINES``: ``torch``, ``onnx`` or ``openvino``.
         dtype: Number format of the computation: ``fp32`` or ``bf16``. If the processor has no
-            instructions for bf16, a warning states that the computation uses fp32.
+            instructions for bf16, a warning states that the computation uses fp32. An encoder that
+            was quantized accepts only ``openvino`` with ``int8``, and is returned unchanged.
 
     Raises:
         UnknownName: If the engine is unknown.
-        ConfigError: If the engine does not support the number format or the device, or if the
-            encoder has no PyTorch network.
+        ConfigError: If the engine does not support the number format or the device, if the encoder
+            has no PyTorch network or keeps the aspect ratio of images, or if it was quantized and
+            has another engine.
     """
+    if encoder.engine.dtype == "int8":
+        if (engine, dtype) == ("openvino", "int8"):
+            return encoder
+        raise ConfigError(
+            f"{encoder.name} was quantized to int8 and runs only with the engine openvino; got "
+            f"{engine} {dtype}. Leave out the engine and the dtype, or give the recognizer before "
+            "the quantization."
+        )
+    if dtype == "int8":
+        raise ConfigError(
+            f"The dtype int8 requires a recognizer that was quantized; got {encoder.name}. Run "
+            "`surelabel calibrate MODEL DATASET --dtype int8 --out FOLDER`, and give FOLDER."
+        )
     if engine not in ENGINES:
         raise UnknownName(f"{engine!r} is no engine. The engines are {', '.join(ENGINES)}.")
     supported = ENGINES[engine].dtypes
@@ -43,13 +59,18 @@ def encoder_with_engine(encoder: Encoder, engine: str, dtype: str = "fp32") -> E
             f"The engine {engine} supports {' and '.join(supported)}; got {dtype!r}. Give another "
             "dtype, or an engine that supports it."
         )
-    original = encoder.encoder if isinstance(encoder, _EngineEncoder) else encoder
+    original = encoder.encoder if isinstance(encoder, EngineEncoder) else encoder
     if (engine, dtype) == ("torch", "fp32"):
         return original
-    if not isinstance(getattr(original, "model", None), torch.nn.Module):
+    if not isinstance(getattr(original, "model", None), nn.Module):
         raise ConfigError(
             f"An engine needs an encoder with a PyTorch network; got {original.name}. Leave out "
             "the engine, or give an encoder of open_clip, timm or transformers."
+        )
+    if not isinstance(original.preprocess, ImagePreprocessor):
+        raise ConfigError(
+            f"An engine needs an encoder of images with one size; {original.name} keeps the aspect "
+            "ratio of each image. Leave out the engine, or give another encoder."
         )
     if engine != "torch" and original.device.type != "cpu":
         raise ConfigError(
@@ -63,7 +84,7 @@ def encoder_with_engine(encoder: Encoder, engine: str, dtype: str = "fp32") -> E
             stacklevel=2,
         )
         return encoder_with_engine(original, engine)
-    return cast(Encoder, _EngineEncoder(original, settings))
+    return cast(Encoder, EngineEncoder(original, settings))
 
 
 def has_bf16_instructions(device: torch.device) -> bool:
@@ -77,7 +98,7 @@ def has_bf16_instructions(device: torch.device) -> bool:
     return any(flag in flags for flag in BF16_FLAGS)
 
 
-class _EngineEncoder:
+class EngineEncoder:
     """Encoder that delegates to another encoder, except for the features of images.
 
     Args:
@@ -97,7 +118,7 @@ class _EngineEncoder:
         return getattr(self.encoder, name)
 
     def __reduce__(self) -> tuple[type, tuple[Encoder, EngineSettings]]:
-        return _EngineEncoder, (self.encoder, self.engine)
+        return EngineEncoder, (self.encoder, self.engine)
 
     def encode_images(self, pixels: Tensor) -> Features:
         """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``."""
@@ -135,12 +156,19 @@ class _EngineEncoder:
         """Return a version of this encoder at the image size recommended for patch features."""
         return self._version("dense", self.encoder.with_dense_image_size())
 
+    def with_network(self, network: nn.Module) -> Encoder:
+        """Return a frozen encoder with the image tower ``network`` and the same engine."""
+        return self._other_version(self.encoder.with_network(network))
+
     def _version(self, key: str | int, encoder: Encoder) -> Encoder:
         if encoder is self.encoder:
             return cast(Encoder, self)
         if key not in self._resized:
-            self._resized[key] = cast(Encoder, _EngineEncoder(encoder, self.engine))
+            self._resized[key] = self._other_version(encoder)
         return self._resized[key]
+
+    def _other_version(self, encoder: Encoder) -> Encoder:
+        return cast(Encoder, EngineEncoder(encoder, self.engine))
 
     def _encode(self, kind: str | tuple[int, int], pixels: Tensor) -> Features:
         with self._lock:

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from surelabel.encoders.interface import ENCODER_METHODS, Encoder
 from surelabel.records import Features
 
+UNIT_VECTORS = ("pooled", "patches")
 LAYER_PREFIX = "layers "  # of the names of outputs; the index of the layer follows
 
 
@@ -57,8 +59,13 @@ class FeatureLayout:
     grid: tuple[int, int] | None
 
     def features(self, tensors: tuple[Tensor, ...]) -> Features:
-        """Return the features with the given tensors, which are in the order of ``names``."""
+        """Return the features with the given tensors, which are in the order of ``names``.
+
+        Pooled vectors and patch vectors are normalized again, because their length is not exactly 1
+        if they were normalized in bf16.
+        """
         by_name = dict(zip(self.names, tensors, strict=True))
+        by_name |= {n: F.normalize(by_name[n], dim=-1) for n in UNIT_VECTORS if n in by_name}
         layers = {
             int(name.removeprefix(LAYER_PREFIX)): by_name.pop(name)
             for name in self.names

@@ -15,7 +15,8 @@ class EngineSettings:
 
     Attributes:
         engine: Key of ``ENGINES``.
-        dtype: Number format: ``fp32`` or ``bf16``. The features are always returned in fp32.
+        dtype: Number format: ``fp32`` or ``bf16``, or ``int8`` for encoders that were quantized.
+            The features are always returned in fp32.
     """
 
     engine: str = "torch"

@@ -9,6 +9,9 @@ from surelabel.encoders.engines.conversion import (
     onnx_model_of_program,
 )
 from surelabel.encoders.engines.interface import CompiledModule
+from surelabel.encoders.engines.thread_counts import concurrent_call_count, process_thread_count
+from surelabel.encoders.image_only.onnx_file import onnx_error_line, onnx_runtime_errors
+from surelabel.errors import ConfigError
 
 INPUT = "pixels"
 FATAL = 4  # log level; all errors are raised
@@ -29,13 +32,20 @@ class OnnxEngine:
         outputs = [f"output_{index}" for index in range(len(module(pixels)))]
         model = onnx_model_of_program(program, input_names=[INPUT], output_names=outputs)
         options = runtime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
+        # each of the calling threads computes as well
+        options.intra_op_num_threads = process_thread_count() - concurrent_call_count() + 1
         options.inter_op_num_threads = 1
         options.log_severity_level = FATAL
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        session = runtime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        try:
+            session = runtime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except onnx_runtime_errors() as error:
+            raise ConfigError(
+                f"All operations must exist in onnxruntime {runtime.__version__}; got an error "
+                f"({onnx_error_line(error)})."
+            ) from error
 
         def run(pixels: Tensor) -> tuple[Tensor, ...]:
             arrays = session.run(outputs, {INPUT: pixels.contiguous().numpy()})

@@ -1,6 +1,8 @@
 """Run the image tower with OpenVINO, in fp32 or bf16."""
 
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +14,8 @@ from surelabel.encoders.engines.conversion import (
     openvino_model_of_onnx,
 )
 from surelabel.encoders.engines.interface import CompiledModule
+from surelabel.encoders.engines.thread_counts import concurrent_call_count, process_thread_count
+from surelabel.errors import ConfigError
 
 INPUT = "pixels"
 PRECISIONS = {"fp32": "f32", "bf16": "bf16"}  # values of INFERENCE_PRECISION_HINT
@@ -24,26 +28,44 @@ class OpenVINOEngine:
 
     def __call__(self, module: nn.Module, pixels: Tensor, *, dtype: str) -> CompiledModule:
         """Return a function that computes the outputs of a module; see ``Engine``."""
-        openvino = import_engine_package("openvino")
+        import_engine_package("openvino")
         program = exported_program(module, (pixels,))
         outputs = [f"output_{index}" for index in range(len(module(pixels)))]
         model = onnx_model_of_program(program, input_names=[INPUT], output_names=outputs)
-        n_threads = torch.get_num_threads()
-        compiled = openvino.Core().compile_model(
-            openvino_model_of_onnx(model),
-            "CPU",
-            {
-                "INFERENCE_PRECISION_HINT": PRECISIONS[dtype],
-                "INFERENCE_NUM_THREADS": n_threads,
-                "NUM_STREAMS": n_threads,  # one for each batch that is encoded at the same time
-            },
-        )
-        requests = threading.local()  # a request can compute only one batch at a time
+        return compile_openvino_model(openvino_model_of_onnx(model), outputs, dtype=dtype)
 
-        def run(pixels: Tensor) -> tuple[Tensor, ...]:
-            if not hasattr(requests, "request"):
-                requests.request = compiled.create_infer_request()
-            results = requests.request.infer({INPUT: pixels.contiguous().numpy()})
-            return tuple(torch.from_numpy(results[name].copy()) for name in outputs)
 
-        return run
+def compile_openvino_model(model: Any, outputs: Sequence[str], *, dtype: str) -> CompiledModule:
+    """Return a function that computes the outputs of an OpenVINO model on the CPU.
+
+    Args:
+        model: Model of the type ``openvino.Model`` with the input ``pixels``.
+        outputs: Names of the outputs, in the order of the results.
+        dtype: Number format of the operators that are not quantized, ``fp32`` or ``bf16``.
+
+    Raises:
+        ConfigError: If OpenVINO cannot run an operation of the model.
+        MissingPart: If openvino is not installed.
+    """
+    openvino = import_engine_package("openvino")
+    hints = {
+        "INFERENCE_PRECISION_HINT": PRECISIONS[dtype],
+        "INFERENCE_NUM_THREADS": process_thread_count(),
+        "NUM_STREAMS": concurrent_call_count(),  # each stream computes one batch at a time
+    }
+    try:
+        compiled = openvino.Core().compile_model(model, "CPU", hints)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"All operations must exist in OpenVINO; got an error of OpenVINO "
+            f"{openvino.__version__} ({' '.join(str(error).split())[:300]})."
+        ) from error
+    requests = threading.local()  # a request can compute only one batch at a time
+
+    def run(pixels: Tensor) -> tuple[Tensor, ...]:
+        if not hasattr(requests, "request"):
+            requests.request = compiled.create_infer_request()
+        results = requests.request.infer({INPUT: pixels.contiguous().numpy()})
+        return tuple(torch.from_numpy(results[name].copy()) for name in outputs)
+
+    return run

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from surelabel.encoders.image_only.onnx_file import (
     read_onnx_model,
 )
 from surelabel.errors import DataError, MissingPart
+from surelabel.package_imports import import_without_telemetry
 from surelabel.records.export_metadata import EXPORT_AGAIN
 
 FLOAT_BYTES = 4
@@ -119,7 +119,7 @@ class ExportedGraph:
     def _open_openvino(self, weights: Path) -> tuple[list[set[str]], list[set[str]], GraphFunction]:
         """Return the names of each input and output, and a function that runs the graph."""
         try:
-            openvino = import_module("openvino")
+            openvino = import_without_telemetry("openvino")
         except ImportError as error:
             raise MissingPart(
                 "OpenVINO models need the package openvino, which is not installed. "

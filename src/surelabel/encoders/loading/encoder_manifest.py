@@ -19,11 +19,11 @@ def write_encoder_manifest(
 
     Args:
         folder: Folder of the saved encoder.
-        kind: Kind of encoder: ``embedded``, ``exported``, ``features``, ``onnx``, ``scores``,
-            ``timm`` or ``transformers``.
+        kind: Kind of encoder: ``embedded``, ``exported``, ``features``, ``onnx``, ``quantized``,
+            ``scores``, ``timm`` or ``transformers``.
         source: Name of the embedded encoder, name of the exported file, width of the features, file
-            name of the ONNX graph, kind of scores, timm architecture, or model type of
-            transformers.
+            name of the ONNX graph, list of quantized models, kind of scores, timm architecture, or
+            model type of transformers.
         fingerprint: Fingerprint of the encoder. ``load_encoder`` compares this value with the
             fingerprint of the loaded encoder.
         fields: Other values that are needed to load the encoder, such as ``settings``.

@@ -29,6 +29,7 @@ from surelabel.encoders.open_clip.checkpoints import (
     load_open_clip_checkpoint_folder,
     load_open_clip_checkpoint_from_hub,
 )
+from surelabel.encoders.quantized.quantized_encoder import load_saved_quantized_encoder
 from surelabel.encoders.transformers.transformers_encoder import (
     load_saved_transformers_encoder,
     transformers_encoder,
@@ -146,6 +147,13 @@ def _load_encoder_by_folder_name(path: str, device: str) -> Encoder:
     return encoder
 
 
+def _load_saved_quantized_encoder(folder: Path, manifest: dict[str, Any], device: str) -> Encoder:
+    """Load a quantized encoder, whose folder contains the folder of the original encoder."""
+    return load_saved_quantized_encoder(
+        folder, manifest, device, load_original=_load_encoder_by_folder_name
+    )
+
+
 def _unknown_model_name_message(name: str) -> str:
     hint = open_clip_name_hint(name)
     if hint:
@@ -182,6 +190,7 @@ SAVED_LOADERS: dict[str, SavedLoader] = {  # kind of a saved encoder: its loader
     "exported": load_saved_exported_model,
     "features": load_saved_precomputed_features,
     "onnx": load_saved_onnx_encoder,
+    "quantized": _load_saved_quantized_encoder,
     "scores": load_saved_precomputed_scores,
     "timm": load_saved_timm_encoder,
     "transformers": load_saved_transformers_encoder,

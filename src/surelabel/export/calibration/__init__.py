@@ -5,7 +5,7 @@
 calibrator, add one line to that table.
 """
 
-from surelabel.export.calibration.calibration_module import (
+from surelabel.export.calibration.calibrator_modules import (
     CALIBRATOR_MODULES,
     CalibrationModule,
     calibration_module,

@@ -51,15 +51,17 @@ def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]
         raise InputError(
             f"grid must contain {scores.shape[1]} patches (rows times columns); got {grid}."
         )
-    log_p = F.logsigmoid(scores.to(torch.promote_types(scores.dtype, torch.float32)))
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    log_p = F.logsigmoid(scores)
     strongest = log_p.amax(dim=1, keepdim=True)
     share = (log_p - strongest).exp()
     attention = attention.to(share.dtype)
-    refined_share = attention @ (share * mask_refinement_box(attention @ share, grid))
+    mask = mask_refinement_box(attention @ share, grid)
     limits = torch.finfo(share.dtype)
-    log_r = strongest + refined_share.clamp_min(limits.tiny).log()
-    log_r = log_r.clamp_max(-limits.eps)  # rounding may raise a mean of ones above 1
-    return log_r - torch.log(-torch.expm1(log_r))
+    log_r = strongest + (attention @ (share * mask)).clamp_min(limits.tiny).log()
+    not_p = F.logsigmoid(-scores).exp()
+    not_r = attention @ torch.where(mask, not_p, 1.0)  # 1 - R' without cancellation
+    return log_r.clamp_max(-limits.eps) - not_r.clamp(limits.eps, 1.0).log()
 
 
 def mask_refinement_box(maps: Tensor, grid: tuple[int, int]) -> Tensor:

@@ -1,0 +1,1 @@
+"""This package quantizes the image towers of encoders to int8, with nncf and OpenVINO."""
