@@ -67,7 +67,7 @@ def test_a_file_against_itself_has_differences_of_zero(home, run):
             r"labels.csv must contain predictions.*give scores:labels.csv and --as KIND",
         ),
         ("compare nowhere/ tiny-vit labels.csv", r"no such folder"),
-        ("compare names.txt tiny-vit labels.csv", r"requires a folder or the name of an encoder"),
+        ("compare names.txt tiny-vit labels.csv", r"requires a folder, the name of"),
         ("compare tiny-vit recognizer nowhere.csv", r"nowhere.csv does not exist"),
         (
             "compare tiny-vit recognizer labels.csv names.txt",
