@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.special import logit
 
 import surelabel as sl
 from surelabel.encoders.engines import engine_encoder
@@ -12,8 +13,9 @@ from surelabel.recognizer.dtype_check import (
     restore_dtype_checks,
     rows_of_dtype_check,
 )
+from surelabel.records import Predictions
 
-PASSED = DtypeCheck("torch", "bf16", 20, 0.01, 0.004, 0.0005)
+PASSED = DtypeCheck("torch", "bf16", 20, 0.01, 0.004, 0.0005, 0.9999, "a.jpg")
 
 
 @pytest.fixture
@@ -32,9 +34,15 @@ def recognizer(held_out):
     return sl.Recognizer.zero_shot("tiny-vit", held_out.names)
 
 
+def predictions(probabilities, vectors):
+    logits = logit(np.array(probabilities)).astype(np.float32)
+    vectors = np.array(vectors, dtype=np.float16)
+    return Predictions(["a.jpg", "b.jpg"], ["x", "y"], logits, logits, "test", features=vectors)
+
+
 def test_changes_are_those_computed_by_hand():
-    expected = np.array([[0.5, 0.2], [0.9, 0.4]])
-    changed = np.array([[0.52, 0.2], [0.89, 0.4]])
+    expected = predictions([[0.5, 0.2], [0.9, 0.4]], [[3.0, 0.0], [0.0, 2.0]])
+    changed = predictions([[0.52, 0.2], [0.89, 0.4]], [[1.0, 0.0], [0.75, 1.0]])
     targets, known = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[True, True], [True, False]])
     check = compare_dtypes("torch", "bf16", expected, changed, targets, known)
     before = -np.log([0.5, 0.8, 0.9]).mean()
@@ -43,22 +51,25 @@ def test_changes_are_those_computed_by_hand():
     assert check.max_change == pytest.approx(0.02)
     assert check.change_99 == pytest.approx(np.quantile([0.02, 0, 0.01, 0], 0.99))
     assert check.log_loss_rise == pytest.approx(after / before - 1)
+    assert (check.min_cosine, check.worst_image) == (pytest.approx(0.8), "b.jpg")
+    assert "lowest cosine of the vectors of an image is 0.800000 (b.jpg)" in check.description
 
 
 @pytest.mark.parametrize(
     ("changes", "passes"),
     [
-        ((0.02, 0.005, 0.001), True),
-        ((0.0201, 0.005, 0.001), False),
-        ((0.02, 0.0051, 0.001), False),
-        ((0.02, 0.005, 0.0011), False),
-        ((0.0, 0.0, -1.0), True),
+        ((0.02, 0.005, 0.001, 0.9999), True),
+        ((0.0201, 0.005, 0.001, 0.9999), False),
+        ((0.02, 0.0051, 0.001, 0.9999), False),
+        ((0.02, 0.005, 0.0011, 0.9999), False),
+        ((0.02, 0.005, 0.001, 0.99989), False),
+        ((0.0, 0.0, -1.0, 1.0), True),
     ],
 )
 def test_each_limit_decides(changes, passes):
-    check = DtypeCheck("torch", "bf16", 3, *changes)
+    check = DtypeCheck("torch", "bf16", 3, *changes, "a.jpg")
     assert check.passes == passes
-    assert ("are within the limits" in check.description) == passes
+    assert ("changes are within the limits" in check.description) == passes
 
 
 def test_at_most_a_thousand_images_at_equal_distances_are_used():
@@ -91,7 +102,7 @@ def test_a_check_is_saved_and_decides_about_auto(recognizer, held_out, tmp_path)
 
 @pytest.mark.usefixtures("with_bf16")
 def test_a_check_that_failed_means_fp32(recognizer):
-    recognizer.dtype_checks = (DtypeCheck("torch", "bf16", 20, 0.03, 0.004, 0.0),)
+    recognizer.dtype_checks = (DtypeCheck("torch", "bf16", 20, 0.03, 0.004, 0.0, 1.0, "a.jpg"),)
     with pytest.warns(UserWarning, match="the check failed: torch bf16 on 20 images"):
         assert recognizer.with_engine(dtype="auto").encoder.engine.dtype == "fp32"
 

@@ -17,11 +17,13 @@ from surelabel.encoders.engines import ENGINES
 from surelabel.encoders.engines.engine_encoder import has_bf16_instructions
 from surelabel.errors import DataError
 from surelabel.metrics import METRICS
+from surelabel.records import Predictions
 
 MAX_IMAGES = 1000
 MAX_CHANGE = 0.02  # of any probability
 MAX_CHANGE_99 = 0.005  # 99 % quantile of the changes of all probabilities
 MAX_LOG_LOSS_RISE = 0.001  # relative
+MIN_COSINE = 0.9999  # of the vectors of an image
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class DtypeCheck:
         change_99: 99 % quantile of the absolute changes of all probabilities.
         log_loss_rise: Relative rise of the log loss over all known targets; negative if the log
             loss falls.
+        min_cosine: Lowest cosine of the two vectors of an image.
+        worst_image: Path of the image with this cosine.
     """
 
     engine: str
@@ -44,6 +48,8 @@ class DtypeCheck:
     max_change: float
     change_99: float
     log_loss_rise: float
+    min_cosine: float
+    worst_image: str
 
     @property
     def passes(self) -> bool:
@@ -52,26 +58,30 @@ class DtypeCheck:
             self.max_change <= MAX_CHANGE
             and self.change_99 <= MAX_CHANGE_99
             and self.log_loss_rise <= MAX_LOG_LOSS_RISE
+            and self.min_cosine >= MIN_COSINE
         )
 
     @property
     def description(self) -> str:
         """Return a sentence with the changes, and whether they are within the limits."""
-        limits = f"{MAX_CHANGE}, {MAX_CHANGE_99} and {100 * MAX_LOG_LOSS_RISE:+.1f} %"
+        limits = (
+            f"{MAX_CHANGE}, {MAX_CHANGE_99}, {100 * MAX_LOG_LOSS_RISE:+.1f} %, cosine {MIN_COSINE}"
+        )
         result = "are within the limits" if self.passes else f"exceed a limit ({limits})"
         return (
             f"{self.engine} {self.dtype} on {format_count(self.n_images, 'image')}: probabilities "
             f"change by at most {self.max_change:.4f}, 99 % of them by at most "
-            f"{self.change_99:.4f}, and the log loss by {100 * self.log_loss_rise:+.3f} %; the "
-            f"changes {result}."
+            f"{self.change_99:.4f}, and the log loss by {100 * self.log_loss_rise:+.3f} %. The "
+            f"lowest cosine of the vectors of an image is {self.min_cosine:.6f} "
+            f"({self.worst_image}). The changes {result}."
         )
 
 
 def compare_dtypes(
     engine: str,
     dtype: str,
-    expected: Array,
-    changed: Array,
+    expected: Predictions,
+    changed: Predictions,
     targets: Array,
     known: Flags,
 ) -> DtypeCheck:
@@ -80,13 +90,18 @@ def compare_dtypes(
     Args:
         engine: Engine of both computations.
         dtype: Number format of ``changed``.
-        expected: Probabilities with fp32, ``(n, c)``.
-        changed: Probabilities with ``dtype``, ``(n, c)``.
+        expected: Predictions of n images with fp32, with their vectors.
+        changed: Predictions of the same images with ``dtype``, with their vectors.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
     """
-    change = np.abs(changed - expected)
-    before, after = (METRICS["log_loss"](p, targets, known) for p in (expected, changed))
+    change = np.abs(changed.probabilities - expected.probabilities)
+    before, after = (
+        METRICS["log_loss"](each.probabilities, targets, known) for each in (expected, changed)
+    )
+    first, second = (_unit_vectors(each) for each in (expected, changed))
+    cosines = (first * second).sum(axis=1)
+    worst = int(cosines.argmin())
     return DtypeCheck(
         engine,
         dtype,
@@ -94,7 +109,17 @@ def compare_dtypes(
         float(change.max()),
         float(np.quantile(change, 0.99)),
         float(after / before - 1),
+        float(cosines[worst]),
+        str(expected.paths[worst]),
     )
+
+
+def _unit_vectors(predictions: Predictions) -> Array:
+    """Return the vectors of the images, normalized in float64, ``(n, d)``."""
+    assert predictions.features is not None  # of images
+    vectors = predictions.features.astype(np.float64)
+    unit: Array = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
 
 
 def rows_of_dtype_check(n_images: int) -> list[int]:
@@ -153,16 +178,17 @@ def restore_dtype_checks(value: dict[str, Any]) -> tuple[DtypeCheck, ...]:
     try:
         checks = tuple(DtypeCheck(**fields) for fields in value["checks"])
         for check in checks:
-            numbers = (check.max_change, check.change_99, check.log_loss_rise)
+            numbers = (check.max_change, check.change_99, check.log_loss_rise, check.min_cosine)
             if type(check.n_images) is not int or not all(
                 type(number) in (int, float) and isfinite(number) for number in numbers
             ):
                 raise TypeError
-            if not isinstance(check.engine, str) or not isinstance(check.dtype, str):
+            texts = (check.engine, check.dtype, check.worst_image)
+            if not all(isinstance(text, str) for text in texts):
                 raise TypeError
     except (KeyError, TypeError) as error:
         raise DataError(
             "dtype_checks.json must contain a list of checks, each with an engine, a number format "
-            f"and three finite changes; got {str(value)[:200]}. Calibrate again."
+            f"and finite changes; got {str(value)[:200]}. Calibrate again."
         ) from error
     return checks

@@ -897,8 +897,8 @@ class Recognizer(ScikitLearnInterface):
         check = compare_dtypes(
             engine,
             "bf16",
-            before.probabilities,
-            after.probabilities,
+            before,
+            after,
             labelled.targets[is_read],
             labelled.known[is_read],
         )
