@@ -62,7 +62,9 @@ def main() -> None:
 def compare_engines(model: str, paths: list[str], rounds: int) -> None:
     """Print the speed and the cosines of each engine with one encoder."""
     encoder = encoder_of(model)
-    pixels = torch.stack([encoder.preprocess(open_image(path)) for path in paths])
+    pixels = torch.stack(
+        [encoder.preprocess(open_image(path, min_side=encoder.input_side)) for path in paths]
+    )
     batch = pixels[: encoding_batch_size(encoder)]
     encoders = {name: engine for name, engine in engine_encoders(encoder)}
     seconds: dict[str, list[float]] = {name: [] for name in encoders}

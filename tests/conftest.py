@@ -371,8 +371,9 @@ def exported_file(tmp_path):
             helper.set_model_props(model, {METADATA_KEY: text} if text else {})
             onnx.save(model, file)
             return file
-        import openvino
+        from surelabel.package_imports import import_without_telemetry
 
+        openvino = import_without_telemetry("openvino")
         converted = openvino.Core().read_model(io.BytesIO(model.SerializeToString()))
         if text:
             converted.set_rt_info(text, METADATA_KEY)
@@ -409,3 +410,32 @@ def random_encoder():
         config=config,
         preprocess_cfg=preprocess_cfg,
     )
+
+
+@pytest.fixture(scope="session")
+def _onnx_models_of_features():
+    return {}
+
+
+@pytest.fixture
+def shared_conversions(_onnx_models_of_features, monkeypatch):
+    """Convert each kind of features of an encoder only once, for all engines and tests.
+
+    Return the ONNX models by encoder and kind. The next conversions fill it if it is cleared.
+    """
+    from surelabel.encoders.engines import conversion, onnx_engine, openvino_engine
+
+    models = _onnx_models_of_features
+
+    def convert_once(features, **names):
+        module, arguments = features
+        key = (module.encoder, module.kind)
+        if key not in models:
+            program = conversion.exported_program(module, arguments)
+            models[key] = conversion.onnx_model_of_program(program, **names)
+        return models[key]
+
+    for engine in (onnx_engine, openvino_engine):
+        monkeypatch.setattr(engine, "exported_program", lambda *features: features)
+        monkeypatch.setattr(engine, "onnx_model_of_program", convert_once)
+    return models

@@ -13,17 +13,24 @@ def model(sigmoid_checkpoint):
     return f"local-dir:{sigmoid_checkpoint}"
 
 
-def test_a_report_states_the_files_the_check_and_how_to_run_them(home, run, model, monkeypatch):
+@pytest.fixture
+def few(home):
+    """Make a folder with 3 images."""
+    (home / "few").mkdir()
+    for image in sorted((home / "images").iterdir())[:3]:
+        image.rename(home / "few" / image.name)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_report_states_the_files_the_check_and_how_to_run_them(run, model, monkeypatch):
     monkeypatch.setattr("surelabel.export.pt2_file.open_runtimes", EagerRuntime)
     EagerRuntime.graph = RecognizerGraph(Recognizer.zero_shot(model, ["lion", "guitar"]))
-    line = ["export", model, "out.pt2", "--labels", "lion, guitar", "--images", "images"]
+    line = ["export", model, "out.pt2", "--labels", "lion, guitar", "--images", "few"]
     done = run(*line, "--threshold", "0.25")
     assert done.code == 0, done.err
     assert done.out.startswith("Wrote out.pt2 (")
     assert "Input: pixels, float32 (n, 3, 32, 32). Output: logits, float32 (n, 2)." in done.out
-    assert (
-        "Checked on 24 images, one by one and in batches of 24. Largest difference of" in done.out
-    )
+    assert "Checked on 3 images, one by one and in batches of 3. Largest difference of" in done.out
     assert "License of the encoder: unknown; read the model card" in done.out
     assert "torch.export.load('out.pt2').module()" in done.out
     again = run(*line)
@@ -31,16 +38,17 @@ def test_a_report_states_the_files_the_check_and_how_to_run_them(home, run, mode
     assert "out.pt2 exists. Give another path, or add --overwrite to replace the file." in again.err
 
 
-def test_uncalibrated_scores_are_named_scores(home, run, random_checkpoint, monkeypatch):
+@pytest.mark.usefixtures("few")
+def test_uncalibrated_scores_are_named_scores(run, random_checkpoint, monkeypatch):
     monkeypatch.setattr("surelabel.export.pt2_file.open_runtimes", EagerRuntime)
     model = f"local-dir:{random_checkpoint}"
-    line = ["export", model, "out.pt2", "--labels", "lion, guitar", "--images", "images"]
+    line = ["export", model, "out.pt2", "--labels", "lion, guitar", "--images", "few"]
     EagerRuntime.graph = RecognizerGraph(Recognizer.zero_shot(model, ["lion", "guitar"]))
     done = run(*line, "--json")
     assert done.code == 0, done.err
     result = json.loads(done.out)
     assert (result["metadata"]["output"], result["metadata"]["thresholds"]) == ("scores", None)
-    assert result["check"]["items"] == 24
+    assert result["check"]["items"] == 3
     assert result["files"] == ["out.pt2"]
     text = run(*line, "--overwrite").out
     assert "The recognizer is not calibrated, so the output is scores, which only rank" in text

@@ -10,6 +10,7 @@ from surelabel.encoders.engines.engine_encoder import encoder_with_engine
 from surelabel.encoders.interface import ENCODER_METHODS
 
 TOLERANCES = {"fp32": 1e-5, "bf16": 0.02}  # of the elements of unit vectors
+pytestmark = pytest.mark.usefixtures("shared_conversions")
 CASES = [(name, dtype) for name, engine in ENGINES.items() for dtype in engine.dtypes]
 
 

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 import torch
+from torch import nn
 
 from surelabel.config import load_run
 from surelabel.data import collection
@@ -18,11 +19,13 @@ from surelabel.export.graphs import fixed_step_matching
 from surelabel.export.graphs.refused_methods import REFUSED_METHODS
 from surelabel.export.recognizer_graph import RecognizerGraph
 from surelabel.methods import METHODS, LearnsFromImages
+from surelabel.package_imports import import_without_telemetry
 from surelabel.recognizer import Recognizer
 
 NAMES = ["lion", "guitar", "sofa|couch"]
 SETTINGS = {"recover_match": ["method.depth=1"], "dense_regions": ["method.windows=1"]}
 KINDS_OF_GRAPHS = ("dense_regions", "ml_decoder", "recover_match")  # windows, tiles, steps
+PIXELS = (14, 3, 80, 80)  # the largest input: tiles of ml_decoder, and the size of dense_regions
 exported = [name for name in METHODS if name not in REFUSED_METHODS]
 
 
@@ -47,46 +50,117 @@ def recognizer(random_checkpoint):
     return make
 
 
-@pytest.fixture
-def program(recognizer, monkeypatch):
-    """Return the graph of a method, its program, and the input and the scores of 5 images."""
-    monkeypatch.setattr(fixed_step_matching, "SINKHORN_STEPS", 3)
+class GivenFeatures(nn.Module):
+    """Return features that were computed before."""
 
-    def make(name):
-        graph = RecognizerGraph(recognizer(name))
-        pixels = torch.randn(5, *graph.input_shape, generator=torch.Generator().manual_seed(1))
-        return graph, exported_program(graph, (pixels[:3],)), pixels, graph(pixels)
+    def forward(self, pixels):
+        return self.features
 
-    return make
+
+class MethodGraphs(nn.Module):
+    """Compute the scores of several graphs, and the features that graphs share only once.
+
+    Args:
+        graphs: Graphs by the name of the method.
+    """
+
+    def __init__(self, graphs):
+        super().__init__()
+        self.graphs, self.groups = nn.ModuleDict(graphs), {}
+        self.features = nn.ModuleList()
+        for name, graph in graphs.items():
+            features, graph.pixel_features = graph.pixel_features, GivenFeatures()
+            key = (features.input_shape, *features.kinds)
+            if key not in self.groups:
+                self.features.append(features)
+            self.groups.setdefault(key, []).append(name)
+        self.eval()
+
+    def forward(self, pixels):
+        scores = {}
+        for module, names in zip(self.features, self.groups.values(), strict=True):
+            features = module(crop(pixels, module.input_shape))
+            for name in names:
+                self.graphs[name].pixel_features.features = features
+                scores[name] = self.graphs[name](pixels)
+        return tuple(scores[name] for name in self.graphs)
+
+
+def crop(pixels, shape):
+    """Return the first pixels and views of images ``(n, t, 3, h, w)``, for the input of a graph."""
+    views = pixels if len(shape) == 4 else pixels[:, 0]
+    return views[:, *map(slice, shape)]
+
+
+@pytest.fixture(scope="module")
+def scores_and_programs(recognizer):
+    """Return the scores of 5 images by method, pixels, and a program for each group of methods.
+
+    The programs are recorded without gradients. A change to this state is recorded too, although it
+    has no effect, and takes a long time, so that it is left out.
+    """
+    scores, programs, graphs = {}, {}, {}
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        patch.setattr(fixed_step_matching, "SINKHORN_STEPS", 3)
+        for name in exported:
+            graphs[name] = RecognizerGraph(recognizer(name))
+        pixels = torch.randn(5, *PIXELS, generator=torch.Generator().manual_seed(1))
+        for name, graph in graphs.items():
+            scores[name] = graph(crop(pixels, graph.input_shape))
+        alone = {(name,): graphs.pop(name) for name in KINDS_OF_GRAPHS}
+        patch.setattr(torch.no_grad, "__enter__", lambda _: None)
+        patch.setattr(torch.no_grad, "__exit__", lambda *_: None)
+        for names, graph in {**alone, tuple(graphs): MethodGraphs(graphs)}.items():
+            example = crop(pixels, getattr(graph, "input_shape", PIXELS))
+            programs[names] = exported_program(graph, (example[:3],))
+    return scores, pixels, programs
+
+
+@pytest.fixture(scope="module")
+def outputs(scores_and_programs):
+    """Return the outputs of the programs for 1 and for 5 images, by method."""
+    _, pixels, programs = scores_and_programs
+    found = {name: [] for name in exported}
+    for names, program in programs.items():
+        run = program.module()
+        for count in (1, 5):
+            inputs = crop(pixels[:count], program.example_inputs[0][0].shape[1:])
+            results = run(inputs)
+            for name, result in zip(names, results if len(names) > 1 else [results], strict=True):
+                found[name].append(result)
+    return found
 
 
 @pytest.mark.parametrize("name", exported)
-def test_the_program_of_a_method_returns_the_scores_of_any_number_of_images(name, program):
-    _, program, pixels, scores = program(name)
-    run = program.module()
+def test_the_program_of_a_method_returns_the_scores_of_any_number_of_images(
+    name, scores_and_programs, outputs
+):
+    scores = scores_and_programs[0][name]
     assert scores.shape == (5, len(NAMES))
     assert scores.std(dim=0).min() > 0  # they depend on the image
-    for count in (1, 5):
-        torch.testing.assert_close(run(pixels[:count]), scores[:count], atol=1e-5, rtol=1e-5)
+    one, five = outputs[name]
+    torch.testing.assert_close(one, scores[:1], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(five, scores, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", KINDS_OF_GRAPHS)
-def test_onnxruntime_and_openvino_return_the_scores_of_the_graph(name, program):
+def test_onnxruntime_and_openvino_return_the_scores_of_the_graph(name, scores_and_programs):
     import onnxruntime
-    import openvino
 
-    graph, program, pixels, scores = program(name)
-    model = onnx_model_of_program(
-        program, input_names=[graph.input_name], output_names=[graph.output_name]
-    )
+    openvino = import_without_telemetry("openvino")
+
+    scores, pixels, programs = scores_and_programs
+    program = programs[(name,)]
+    model = onnx_model_of_program(program, input_names=["pixels"], output_names=["scores"])
     session = onnxruntime.InferenceSession(model.SerializeToString())
     compiled = openvino.Core().compile_model(
         openvino_model_of_onnx(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
     )
     for count in (1, 5):
-        array = pixels[:count].numpy()
-        for output in (session.run(None, {graph.input_name: array})[0], compiled(array)[0]):
-            torch.testing.assert_close(torch.from_numpy(output), scores[:count], atol=1e-4, rtol=0)
+        array = crop(pixels[:count], program.example_inputs[0][0].shape[1:]).numpy()
+        for output in (session.run(None, {"pixels": array})[0], compiled(array)[0]):
+            expected = scores[name][:count]
+            torch.testing.assert_close(torch.from_numpy(output), expected, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("name", REFUSED_METHODS)

@@ -1,10 +1,13 @@
 """Fixtures: a small recognizer, images of several sizes, and one export in each format."""
 
+from contextlib import ExitStack, contextmanager
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from surelabel.export import export_recognizer
+from surelabel.encoders.engines.conversion import exported_program
+from surelabel.export import export_recognizer, exporting, pt2_file
 from surelabel.recognizer import Recognizer
 
 NAMES = ["lion", 'say "hi" <&> \\ \'', "ünï 🎸 \u202e", "sofa|couch"]
@@ -32,16 +35,47 @@ def check_paths(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def exports(small_recognizer, check_paths, tmp_path_factory):
+def record_once():
+    """Return ``exported_program`` for the small recognizer: each of its two programs is reused."""
+    programs = {}
+
+    def program_of(module, arguments, *, dynamic_axes):
+        if dynamic_axes not in programs:
+            programs[dynamic_axes] = exported_program(module, arguments, dynamic_axes=dynamic_axes)
+        return programs[dynamic_axes]
+
+    return program_of
+
+
+@pytest.fixture(scope="session")
+def exports(small_recognizer, check_paths, tmp_path_factory, pt2_runtimes, record_once):
     """Return the report of an export in each format, by its suffix."""
     folder = tmp_path_factory.mktemp("exports")
-    return {
-        suffix: export_recognizer(
-            small_recognizer,
-            folder / f"tagger{suffix}",
-            thresholds=THRESHOLDS,
-            preprocessing_in_graph=suffix == ".onnx",
-            images=check_paths,
-        )
-        for suffix in (".onnx", ".xml", ".pt2")
-    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "exported_program", record_once)
+        return {
+            suffix: export_recognizer(
+                small_recognizer,
+                folder / f"tagger{suffix}",
+                thresholds=THRESHOLDS,
+                preprocessing_in_graph=suffix == ".onnx",
+                images=check_paths,
+            )
+            for suffix in (".onnx", ".xml", ".pt2")
+        }
+
+
+@pytest.fixture(scope="session")
+def pt2_runtimes():
+    """Return the runtimes of the exported .pt2 file: its process runs until the session ends."""
+    runtimes = {}
+    with ExitStack() as processes, pytest.MonkeyPatch.context() as patch:
+
+        @contextmanager
+        def keep_open(file, open_runtimes=pt2_file.open_runtimes):
+            patch.undo()
+            runtimes.update(processes.enter_context(open_runtimes(file)))
+            yield runtimes
+
+        patch.setattr(pt2_file, "open_runtimes", keep_open)
+        yield runtimes

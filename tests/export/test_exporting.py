@@ -60,8 +60,9 @@ def test_an_openvino_model_has_two_files(exports):
 
 
 def test_an_existing_file_is_replaced_only_on_request(
-    small_recognizer, check_paths, tmp_path, monkeypatch
+    small_recognizer, check_paths, tmp_path, monkeypatch, record_once
 ):
+    monkeypatch.setattr(exporting, "exported_program", record_once)
     for name in ("a.pt2", "b.bin"):
         (tmp_path / name).write_text("old")
     with pytest.raises(DataError, match=r"a\.pt2 exists\. Give another path, or add --overwrite"):
@@ -149,8 +150,9 @@ def test_the_number_of_images_is_limited(small_recognizer, tmp_path):
 
 
 def test_weights_above_the_limit_of_a_file_are_refused(
-    small_recognizer, check_paths, tmp_path, monkeypatch
+    small_recognizer, check_paths, tmp_path, monkeypatch, record_once
 ):
+    monkeypatch.setattr(exporting, "exported_program", record_once)
     monkeypatch.setattr(EXPORT_FORMATS[".onnx"], "SIZE_LIMIT", 1000)
     with pytest.raises(ConfigError, match=r"\.onnx must be below .* Export to \.pt2"):
         export_recognizer(small_recognizer, tmp_path / "a.onnx", images=check_paths)

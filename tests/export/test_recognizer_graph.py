@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from open_clip.model import CLIP
 from torch import nn
 
 from surelabel.config import Choice, Run
 from surelabel.data import collection
+from surelabel.encoders import OpenClipEncoder
 from surelabel.encoders.engines import EngineSettings
 from surelabel.encoders.engines.conversion import exported_program
 from surelabel.errors import ConfigError, NotFitted
@@ -44,8 +46,18 @@ def test_logits_are_those_of_the_recognizer(name, images):
     np.testing.assert_allclose(graph(pixels_of(graph, images)), expected, atol=0.01)
 
 
-def test_a_program_contains_a_convolutional_tower():
-    graph = RecognizerGraph(Recognizer.zero_shot("tiny-rn", NAMES))
+def test_a_program_contains_a_convolutional_tower(random_encoder):
+    tower = {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "head_width": 8}
+    config = {**random_encoder.config, "vision_cfg": tower | {"patch_size": None}}
+    encoder = OpenClipEncoder(
+        CLIP(**config),
+        random_encoder.tokenizer,
+        name="convolutional",
+        config=config,
+        preprocess_cfg={**random_encoder.preprocess_cfg, "size": 64},
+    )
+    run = Run(encoder=Choice("convolutional"), method=Choice("zero_shot"))
+    graph = RecognizerGraph(Recognizer(run, NAMES, encoder=encoder))
     pixels = torch.rand(3, *graph.input_shape)
     program = exported_program(graph, (pixels[:2],))
     torch.testing.assert_close(program.module()(pixels), graph(pixels), atol=1e-5, rtol=1e-5)

@@ -25,6 +25,14 @@ def with_bf16(monkeypatch):
     monkeypatch.setattr(engine_encoder, "has_bf16_instructions", lambda device: True)
 
 
+def test_nothing_is_printed_or_warned_about_by_the_conversion(encoder, capfd, shared_conversions):
+    shared_conversions.clear()  # the other tests of an engine use the result
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder_with_engine(encoder, "openvino").encode_images(torch.zeros(1, 3, 32, 32))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_torch_fp32_is_the_encoder_itself(encoder):
     assert encoder_with_engine(encoder, "torch") is encoder
     assert encoder_with_engine(encoder_with_engine(encoder, "onnx"), "torch") is encoder
@@ -53,7 +61,7 @@ def test_other_image_sizes_keep_the_engine(encoder):
     assert larger.with_dense_image_size() is larger
 
 
-@pytest.mark.usefixtures("with_bf16")
+@pytest.mark.usefixtures("with_bf16", "shared_conversions")
 @pytest.mark.parametrize("engine", ["torch", "onnx"])
 def test_images_of_another_size_are_refused(encoder, engine):
     dtype = "bf16" if engine == "torch" else "fp32"
@@ -67,6 +75,7 @@ def test_texts_are_those_of_the_encoder(encoder):
     assert torch.equal(texts, encoder.encode_sentences(["a photo of a dog"]))
 
 
+@pytest.mark.usefixtures("shared_conversions")
 def test_copies_and_pickles_have_the_same_engine(encoder):
     engine = encoder_with_engine(encoder, "onnx")
     engine.encode_images(torch.zeros(1, 3, 32, 32))  # compiled graphs cannot be pickled
@@ -145,10 +154,3 @@ def test_a_missing_package_is_named(encoder, monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(MissingPart, match=r"openvino.*pip install 'surelabel\[export\]'"):
         encoder_with_engine(encoder, "openvino").encode_images(torch.zeros(1, 3, 32, 32))
-
-
-def test_nothing_is_printed_or_warned_about_by_the_conversion(encoder, capfd):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        encoder_with_engine(encoder, "openvino").encode_images(torch.zeros(1, 3, 32, 32))
-    assert capfd.readouterr() == ("", "")

@@ -53,8 +53,11 @@ def test_a_chip_excludes_a_label_and_shows_its_count(page, tiles, scene_server):
     page.get_by_role("button", name="Exclude bear").click()
     expect(page.locator("#query")).to_have_value("lion & !bear")
     expect(page.locator("#query-chips .chip")).to_have_count(2)
+    expected = api_names(scene_server, "lion & !bear")
+    for row in range(8):  # waits for the second search
+        expect(page.locator(".tile-name").nth(row)).to_have_text(expected[row])
     names = tiles(page)
-    assert names == api_names(scene_server, "lion & !bear")[: len(names)]
+    assert names == expected[: len(names)]
     page.locator("#label-chips").get_by_role("button", name="Exclude bear").click()
     expect(page.locator("#query")).to_have_value("lion")
 
