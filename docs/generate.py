@@ -19,6 +19,7 @@ from typing import Any
 
 import click
 
+from surelabel.export import EXPORT_FORMATS
 from surelabel.tables import table_entry_settings
 
 DOCS = Path(__file__).parent
@@ -31,6 +32,11 @@ TABLES = {  # heading: module, table, description
         "Encoders inside the package. `--model` also takes `ARCHITECTURE/PRETRAINED` "
         "and `hf-hub:NAME` of open_clip, `local-dir:FOLDER`, `transformers:FOLDER`, `timm:NAME`, "
         "`onnx:FILE`, `features:WIDTH` and `scores:KIND`.",
+    ),
+    "Engines": (
+        "encoders.engines",
+        "ENGINES",
+        "Runtimes that compute the features of images: `--engine`, in the number format `--dtype`.",
     ),
     "Methods": ("methods", "METHODS", "Methods compute scores from features."),
     "Score domains": (
@@ -97,6 +103,11 @@ TABLES = {  # heading: module, table, description
     ),
     "Label formats": ("data.labels", "FORMATS", "Formats of annotation files."),
     "Caption formats": ("data.captions", "CAPTION_FORMATS", "Formats of caption files."),
+    "Export formats": (
+        "export",
+        "EXPORT_FORMATS",
+        "Files that `surelabel export` writes, by their suffix.",
+    ),
     "Domains of Scenes": ("data.domains", "DOMAINS", "Styles of rendered images: `--domain`."),
 }
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Source", "Differs", "Example")
@@ -138,7 +149,7 @@ def entry_paragraphs(name: str, entry: Any) -> Iterator[str]:
     yield f"### `{name}`"
     sections = split_docstring(getdoc(entry) or "")
     yield from about_paragraphs(sections["About"])
-    if ismodule(entry):
+    if ismodule(entry) and name not in EXPORT_FORMATS:
         yield from about_paragraphs(split_docstring(getdoc(entry.read) or "")["About"])
     meanings = argument_meanings(sections.get("Args", ""))
     defaults = table_entry_settings(entry) if callable(entry) else {}

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from surelabel.encoders.engines.conversion import exported_program
 from surelabel.errors import DataError
 from surelabel.export import RecognizerGraph
 from surelabel.recognizer import Recognizer, operating_point
@@ -38,7 +39,20 @@ def test_a_report_states_the_files_the_check_and_how_to_run_them(run, model, mon
     assert "out.pt2 exists. Give another path, or add --overwrite to replace the file." in again.err
 
 
-@pytest.mark.usefixtures("few")
+@pytest.fixture
+def _one_program(monkeypatch):
+    """Record only the program of the first export; the next exports are of the same recognizer."""
+    programs = []
+
+    def record_once(*arguments, **axes):
+        if not programs:
+            programs.append(exported_program(*arguments, **axes))
+        return programs[0]
+
+    monkeypatch.setattr("surelabel.export.exporting.exported_program", record_once)
+
+
+@pytest.mark.usefixtures("few", "_one_program")
 def test_uncalibrated_scores_are_named_scores(run, random_checkpoint, monkeypatch):
     monkeypatch.setattr("surelabel.export.pt2_file.open_runtimes", EagerRuntime)
     model = f"local-dir:{random_checkpoint}"
