@@ -32,6 +32,8 @@ def pytest_configure(config):
     os.environ["SURELABEL_CACHE"] = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     config.add_cleanup(gc.unfreeze)
+    if hasattr(os, "register_at_fork"):  # a deleted OpenVINO model waits for threads, which a
+        os.register_at_fork(after_in_child=gc.freeze)  # forked process does not have
 
 
 @pytest.hookimpl(wrapper=True)
@@ -50,10 +52,14 @@ def _one_thread():
 
     The process of xdist that distributes the tests imports this file as well. It needs no torch,
     and the other processes start after this file is imported.
+
+    After ``torch.export.export``, the first backward pass of a process starts a thread for each of
+    eight assumed devices, and forked processes cannot train. A backward pass before prevents this.
     """
     import torch
 
     torch.set_num_threads(1)
+    torch.ones(1, requires_grad=True).sum().backward()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -122,17 +128,20 @@ def _the_tokenizer_of_clip_is_built_once():
 def _the_operators_of_onnx_are_read_once():
     """Share the ONNX functions of PyTorch operators, which each conversion reads for a second.
 
-    A conversion does not change them.
+    A conversion does not change them. Programs are recorded without the stack trace of each
+    operation, which takes a fifth of the time.
     """
     if "surelabel.encoders.engines.conversion" not in sys.modules:
         yield
         return
+    import torch
     from torch.onnx._internal.exporter._registration import ONNXRegistry
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             ONNXRegistry, "from_torchlib", staticmethod(cache(ONNXRegistry.from_torchlib))
         )
+        patch.setattr(torch.fx.config, "do_not_emit_stack_traces", True, raising=False)
         yield
 
 
@@ -371,13 +380,12 @@ def exported_file(tmp_path):
             helper.set_model_props(model, {METADATA_KEY: text} if text else {})
             onnx.save(model, file)
             return file
-        from surelabel.package_imports import import_without_telemetry
+        from surelabel.package_imports import import_without_telemetry, openvino_core
 
-        openvino = import_without_telemetry("openvino")
-        converted = openvino.Core().read_model(io.BytesIO(model.SerializeToString()))
+        converted = openvino_core().read_model(io.BytesIO(model.SerializeToString()))
         if text:
             converted.set_rt_info(text, METADATA_KEY)
-        openvino.save_model(converted, file, compress_to_fp16=False)
+        import_without_telemetry("openvino").save_model(converted, file, compress_to_fp16=False)
         return file
 
     return write

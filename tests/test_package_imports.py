@@ -1,4 +1,5 @@
 import gc
+import subprocess
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -10,6 +11,27 @@ from surelabel.package_imports import (
     import_without_garbage_collection,
     import_without_telemetry,
 )
+
+INTERRUPTED_PROCESS = """
+import signal
+import numpy as np
+from surelabel.package_imports import import_without_telemetry, openvino_core
+
+operators = import_without_telemetry("openvino").opset13
+
+def compile_model():
+    value = operators.parameter([-1, 3], np.float32)
+    model = import_without_telemetry("openvino").Model([operators.relu(value)], [value])
+    return openvino_core().compile_model(model, "CPU")
+
+first, second = compile_model(), compile_model()
+del first
+del second
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
 
 
 @pytest.fixture
@@ -64,3 +86,11 @@ def test_the_telemetry_package_is_visible_after_a_failed_import():
     with pytest.raises(ImportError, match=r"surelabel\.unknown"):
         import_without_telemetry("surelabel.unknown")
     assert TELEMETRY_PACKAGE not in sys.modules or sys.modules[TELEMETRY_PACKAGE]
+
+
+def test_ctrl_c_raises_keyboard_interrupt_after_models_of_openvino_were_deleted():
+    pytest.importorskip("openvino")
+    process = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_PROCESS], capture_output=True, text=True, check=False
+    )
+    assert (process.returncode, process.stdout) == (0, "interrupted\n")

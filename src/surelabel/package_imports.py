@@ -6,14 +6,19 @@ the imports.
 
 The imports of openvino and nncf send usage data to a server with the package openvino_telemetry,
 and write an identifier to the home folder. Without this package, they send and write nothing.
+
+A core of OpenVINO gives the main thread another stack for signal handlers when it compiles a model,
+and frees the stack when it is deleted. If several cores exist, their order can leave a stack that
+was freed, and Ctrl-C then ends the process with a segmentation fault. The process shares one core.
 """
 
 import gc
 import sys
 import threading
+from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 TELEMETRY_PACKAGE = "openvino_telemetry"
 _lock = threading.Lock()
@@ -65,3 +70,13 @@ def import_without_telemetry(name: str) -> ModuleType:
         finally:
             del modules[TELEMETRY_PACKAGE]
             modules.update(hidden)
+
+
+@cache
+def openvino_core() -> Any:
+    """Return the core of OpenVINO, an ``openvino.Core``, which is never deleted.
+
+    Raises:
+        ImportError: If openvino is not installed.
+    """
+    return import_without_telemetry("openvino").Core()

@@ -19,7 +19,7 @@ from surelabel.export.graphs import fixed_step_matching
 from surelabel.export.graphs.refused_methods import REFUSED_METHODS
 from surelabel.export.recognizer_graph import RecognizerGraph
 from surelabel.methods import METHODS, LearnsFromImages
-from surelabel.package_imports import import_without_telemetry
+from surelabel.package_imports import openvino_core
 from surelabel.recognizer import Recognizer
 
 NAMES = ["lion", "guitar", "sofa|couch"]
@@ -147,13 +147,11 @@ def test_the_program_of_a_method_returns_the_scores_of_any_number_of_images(
 def test_onnxruntime_and_openvino_return_the_scores_of_the_graph(name, scores_and_programs):
     import onnxruntime
 
-    openvino = import_without_telemetry("openvino")
-
     scores, pixels, programs = scores_and_programs
     program = programs[(name,)]
     model = onnx_model_of_program(program, input_names=["pixels"], output_names=["scores"])
     session = onnxruntime.InferenceSession(model.SerializeToString())
-    compiled = openvino.Core().compile_model(
+    compiled = openvino_core().compile_model(
         openvino_model_of_onnx(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
     )
     for count in (1, 5):

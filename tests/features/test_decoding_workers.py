@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,6 +16,26 @@ from surelabel.features import decoding_workers
 from surelabel.features.decoding_workers import decode_in_workers
 
 MAIN_PROCESS = os.getpid()
+UNREACHABLE_OBJECT = """
+import gc, os
+from surelabel.features.decoding_workers import decode_in_workers
+
+class Inherited:
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        os.write(1, b"deleted")
+
+def decode(task):
+    gc.collect()
+    yield task
+
+Inherited()
+options = {"workers": 1, "max_pending": 2, "message_of_killed": None}
+assert list(decode_in_workers(decode, [0, 1], **options)) == [0, 1]
+os._exit(0)
+"""
 
 
 def run(decode, tasks, *, workers=2, max_pending=6):
@@ -256,3 +278,10 @@ def test_killed_processes_leave_no_open_files():
     assert len(list(islice(messages, 2))) == 2
     assert len(os.listdir("/proc/self/fd")) <= n_files + 3  # of the last killed process
     assert list(messages) == [3]
+
+
+def test_workers_do_not_delete_unreachable_objects_of_the_main_process():
+    process = subprocess.run(
+        [sys.executable, "-c", UNREACHABLE_OBJECT], capture_output=True, text=True, check=False
+    )
+    assert (process.returncode, process.stdout) == (0, "")

@@ -11,7 +11,7 @@ import torch
 from surelabel.encoders.engines.conversion import onnx_model_of_program, openvino_model_of_onnx
 from surelabel.errors import DataError
 from surelabel.export.interface import GraphProgram, GraphRuntime, InputArray, OutputArray
-from surelabel.package_imports import import_without_telemetry
+from surelabel.package_imports import import_without_telemetry, openvino_core
 
 PACKAGES: tuple[str, ...] = ("onnx", "onnxscript", "openvino")
 SIZE_LIMIT: int | None = 2**31 - 2**24  # bytes of the ONNX model that OpenVINO converts
@@ -40,7 +40,7 @@ def write(graph: GraphProgram, file: Path, metadata: Mapping[str, str]) -> None:
 
 def read_metadata(file: Path, key: str) -> str | None:
     """Return the text under a key of ``rt_info``, or None."""
-    model = import_without_telemetry("openvino").Core().read_model(str(file))
+    model = openvino_core().read_model(str(file))
     return str(model.get_rt_info([key]).value) if model.has_rt_info([key]) else None
 
 
@@ -66,7 +66,7 @@ def openvino_runtime(file: Path) -> GraphRuntime:
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),
     }
     try:
-        compiled = openvino.Core().compile_model(str(file), "CPU", hints)
+        compiled = openvino_core().compile_model(str(file), "CPU", hints)
     except RuntimeError as error:
         raise DataError(
             f"OpenVINO {openvino.__version__} cannot load the exported file: "

@@ -1,5 +1,6 @@
 """This module defines the main function of a worker process that decodes images."""
 
+import gc
 import os
 import pickle
 import signal
@@ -60,6 +61,7 @@ def run_decoding_process(
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends the workers
     Thread(target=_exit_after_parent_process, args=(parent,), daemon=True).start()
+    gc.freeze()  # the deletion of an OpenVINO model waits for threads of the parent process
     torch.set_num_threads(1)
     limit_decoding_memory()
     with suppress(OSError):  # if standard error is closed

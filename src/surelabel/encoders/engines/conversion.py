@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from surelabel.encoders.engines.accurate_operators import accurate_program
 from surelabel.errors import ConfigError, MissingPart
-from surelabel.package_imports import import_without_telemetry
+from surelabel.package_imports import import_without_telemetry, openvino_core
 
 MAX_IMAGES = 2**20  # of a batch
 LOGGERS = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir", "nncf")
@@ -35,7 +35,7 @@ def exported_program(
     sizes = {axis: torch.export.Dim(f"n{axis}", min=1, max=MAX_IMAGES) for axis in dynamic_axes}
     try:
         with torch.no_grad(), without_output():
-            return torch.export.export(
+            program = torch.export.export(
                 module,
                 arguments,
                 dynamic_shapes=tuple(sizes for _ in arguments),
@@ -46,6 +46,10 @@ def exported_program(
             f"The computation must not depend on the values or the number of images; "
             f"{type(module).__name__} cannot be converted to a graph ({_first_sentence(error)})."
         ) from error
+    for part in program.graph_module.modules():
+        for node in part.graph.nodes if isinstance(part, torch.fx.GraphModule) else ():
+            node.meta.pop("stack_trace", None)  # with paths of this machine
+    return program
 
 
 def onnx_model_of_program(
@@ -91,9 +95,9 @@ def openvino_model_of_onnx(model: Any) -> Any:
         ConfigError: If an operation does not exist in OpenVINO.
         MissingPart: If openvino is not installed.
     """
-    openvino = import_engine_package("openvino")
+    import_engine_package("openvino")
     try:
-        return openvino.Core().read_model(io.BytesIO(model.SerializeToString()))
+        return openvino_core().read_model(io.BytesIO(model.SerializeToString()))
     except RuntimeError as error:
         raise ConfigError(
             f"All operations must exist in OpenVINO; the conversion failed "

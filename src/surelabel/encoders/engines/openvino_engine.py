@@ -16,6 +16,7 @@ from surelabel.encoders.engines.conversion import (
 from surelabel.encoders.engines.interface import CompiledModule
 from surelabel.encoders.engines.thread_counts import concurrent_call_count, process_thread_count
 from surelabel.errors import ConfigError
+from surelabel.package_imports import openvino_core
 
 INPUT = "pixels"
 PRECISIONS = {"fp32": "f32", "bf16": "bf16"}  # values of INFERENCE_PRECISION_HINT
@@ -54,7 +55,7 @@ def compile_openvino_model(model: Any, outputs: Sequence[str], *, dtype: str) ->
         "NUM_STREAMS": concurrent_call_count(),  # each stream computes one batch at a time
     }
     try:
-        compiled = openvino.Core().compile_model(model, "CPU", hints)
+        compiled = openvino_core().compile_model(model, "CPU", hints)
     except RuntimeError as error:
         raise ConfigError(
             f"All operations must exist in OpenVINO; got an error of OpenVINO "

@@ -23,7 +23,7 @@ from surelabel.encoders.image_only.onnx_file import (
     read_onnx_model,
 )
 from surelabel.errors import DataError, MissingPart
-from surelabel.package_imports import import_without_telemetry
+from surelabel.package_imports import import_without_telemetry, openvino_core
 from surelabel.records.export_metadata import EXPORT_AGAIN
 
 FLOAT_BYTES = 4
@@ -130,16 +130,20 @@ class ExportedGraph:
             "INFERENCE_NUM_THREADS": torch.get_num_threads(),
         }
         try:
-            core = openvino.Core()
-            model = core.read_model(str(self.file), str(weights))
-            compiled = core.compile_model(model, "CPU", settings)
+            model = openvino_core().read_model(str(self.file), str(weights))
+            compiled = openvino_core().compile_model(model, "CPU", settings)
         except self._errors as error:
             raise DataError(
                 f"{self.file} cannot be loaded by OpenVINO {openvino.__version__}: "
                 f"{onnx_error_line(error)}. Copy both files again."
             ) from error
 
+        shape = compiled.inputs[0].partial_shape
+
         def run(images: npt.NDArray[Any]) -> Any:
+            # with one thread, an error inside of OpenVINO 2026.4 ends the process
+            if not shape.compatible(openvino.PartialShape(list(images.shape))):
+                raise ValueError(f"the input must have the shape {shape}")
             request = compiled.create_infer_request()  # a request is used by one thread
             return request.infer([images])[0].copy()
 

@@ -21,6 +21,7 @@ from surelabel.encoders.engines.openvino_engine import INPUT, compile_openvino_m
 from surelabel.encoders.interface import Encoder
 from surelabel.encoders.quantized.nncf_package import nncf_without_telemetry
 from surelabel.errors import DataError
+from surelabel.package_imports import openvino_core
 
 EXAMPLE_IMAGES = 2  # of the program; its number of images is variable
 BATCH = 10  # images; in a trial, ranges of batches gave a higher cosine than those of single images
@@ -63,7 +64,7 @@ class QuantizedModel:
         """
         openvino = import_engine_package("openvino")
         try:
-            model = openvino.Core().read_model(self.model, self.weights)
+            model = openvino_core().read_model(self.model, self.weights)
         except RuntimeError as error:
             raise DataError(
                 f"OpenVINO {openvino.__version__} cannot read the int8 model of the features "
