@@ -6,6 +6,7 @@ import warnings
 import pytest
 import torch
 
+from surelabel.encoders import load_encoder
 from surelabel.encoders.engines import TORCH_FP32, engine_encoder
 from surelabel.encoders.engines.engine_encoder import encoder_with_engine
 from surelabel.encoders.image_only.precomputed_features import PrecomputedFeatures
@@ -154,3 +155,14 @@ def test_a_missing_package_is_named(encoder, monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(MissingPart, match=r"openvino.*pip install 'surelabel\[export\]'"):
         encoder_with_engine(encoder, "openvino").encode_images(torch.zeros(1, 3, 32, 32))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_bf16_on_a_gpu_is_mixed_precision_in_channels_last(random_checkpoint):
+    encoder = load_encoder(f"local-dir:{random_checkpoint}", device="cuda")
+    pixels = torch.randn(4, 3, 32, 32)
+    expected = encoder.encode_images(pixels).pooled.cpu()
+    converted = encoder_with_engine(encoder, "torch", "bf16")
+    features = converted.encode_images(pixels).pooled
+    assert features.dtype == torch.float32
+    assert torch.cosine_similarity(features.cpu(), expected).min() > 0.999
