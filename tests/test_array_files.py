@@ -9,7 +9,13 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from surelabel.array_files import map_array, open_safetensors, read_arrays, read_safetensors
+from surelabel.array_files import (
+    array_keys,
+    map_array,
+    open_safetensors,
+    read_arrays,
+    read_safetensors,
+)
 from surelabel.errors import DataError
 
 VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -88,6 +94,19 @@ def test_a_missing_key_is_named(tmp_path):
         DataError, match=r"a\.npz is damaged: missing keys: y; keys of the file: 'x'\."
     ):
         read_arrays(tmp_path / "a.npz", ["x", "y"])
+
+
+def test_arrays_larger_than_a_limit_are_refused_before_they_are_decompressed(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", x=np.zeros(10_000), y=VALUES)
+    assert array_keys(tmp_path / "a.npz") == ["x", "y"]
+    n_bytes = 80_000 + 128
+    assert len(read_arrays(tmp_path / "a.npz", ["x"], max_bytes=n_bytes)["x"]) == 10_000
+    for limits in ({"max_bytes": n_bytes - 1}, {"max_bytes": n_bytes, "optional_keys": ["y"]}):
+        with pytest.raises(DataError, match=r"a\.npz is damaged: arrays of \d+ bytes, more than"):
+            read_arrays(tmp_path / "a.npz", ["x"], **limits)
+    (tmp_path / "b.npz").write_bytes(b"x")
+    with pytest.raises(DataError, match=r"b\.npz is damaged: a file that is not in the \.npz form"):
+        array_keys(tmp_path / "b.npz")
 
 
 def forged(tmp_path, field, value, compression=zipfile.ZIP_DEFLATED):

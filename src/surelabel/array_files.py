@@ -110,6 +110,7 @@ def read_arrays(
     optional_keys: Collection[str] = (),
     kind: str | None = None,
     remedy: str = COPY_AGAIN,
+    max_bytes: int | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Return arrays of an ``.npz`` file by key.
 
@@ -120,11 +121,14 @@ def read_arrays(
         kind: Expected kind of file for the error message, such as ``a feature archive``. Use None
             for a file that this package writes; the message then states that it is damaged.
         remedy: Last sentence of the error message.
+        max_bytes: Maximum size of all arrays after decompression. If None, only the compression
+            ratio is limited.
 
     Raises:
         DataError: If the file cannot be read, is not an ``.npz`` file, or is damaged or encrypted.
             If a key is missing. If an array contains objects. If the size of an array differs from
-            the size in its header or exceeds the size that the file can contain.
+            the size in its header or exceeds the size that the file can contain. If the arrays are
+            larger than ``max_bytes``.
     """
     with open_regular_file(path, remedy=remedy if kind is None else CHECK_PATH) as stream:
         try:
@@ -135,8 +139,30 @@ def read_arrays(
                 present = _keys_of_npz_file(archive)
                 if missing := [key for key in keys if key not in present]:
                     raise ValueError(_describe_missing_keys(missing, present))
-                optional = [key for key in optional_keys if key in present]
-                return {key: _read_npz_array(archive, key, size) for key in (*keys, *optional)}
+                selected = [*keys, *(key for key in optional_keys if key in present)]
+                n_bytes = sum(archive.getinfo(f"{key}.npy").file_size for key in selected)
+                if max_bytes is not None and n_bytes > max_bytes:
+                    raise ValueError(f"arrays of {n_bytes} bytes, more than {max_bytes} bytes")
+                return {key: _read_npz_array(archive, key, size) for key in selected}
+        except _NPZ_ERRORS as error:
+            raise _array_file_error(path, kind, error, remedy) from error
+
+
+def array_keys(path: str | Path, *, kind: str | None = None, remedy: str = COPY_AGAIN) -> list[str]:
+    """Return the keys of the arrays of an ``.npz`` file, in the order of the file.
+
+    Args:
+        path: Path of the file.
+        kind: Expected kind of file for the error message, as for :func:`read_arrays`.
+        remedy: Last sentence of the error message.
+
+    Raises:
+        DataError: If the file cannot be read or is not a zip file.
+    """
+    with open_regular_file(path, remedy=remedy if kind is None else CHECK_PATH) as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                return _keys_of_npz_file(archive)
         except _NPZ_ERRORS as error:
             raise _array_file_error(path, kind, error, remedy) from error
 

@@ -7,8 +7,9 @@ import pytest
 from PIL import Image
 
 import surelabel as sl
+from surelabel.data.labels.resolution.label_studio_urls import LOCAL_FILES
 from surelabel.errors import DataError
-from surelabel.recognizer.annotation_batch import LOCAL_FILES, AnnotationBatch
+from surelabel.recognizer.annotation_batch import AnnotationBatch
 from surelabel.records import Predictions, RowSelection
 
 

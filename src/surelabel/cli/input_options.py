@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     TrainingData = Images | LabelledInput | LabelledTexts | Pairs | PairFeatures
 
 SELECTION = "fit without --method"  # the name of a method in messages
-DATASET_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xml", ".npz")
+ARFF_SUFFIX = ".arff"
+DATASET_SUFFIXES = (
+    *(".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".npy", ".npz"),
+    ARFF_SUFFIX,
+)
 
 
 def model_input_option(function: Command) -> Command:
@@ -155,7 +159,7 @@ def load_dataset_from_input_options(
 
     Args:
         source: Annotation file, split of a bundled collection (``scenes-80:test``), feature archive
-            (``vectors.npz``), or split of a feature archive (``vectors.npz:train``).
+            (``vectors.npz``), split of a feature archive (``vectors.npz:train``), or ARFF file.
         images_root: Root of relative paths in an annotation file. If None, the folder
             of the annotation file is used.
         table_options: Options for the columns and cells of a table, as keyword arguments of
@@ -169,31 +173,36 @@ def load_dataset_from_input_options(
     from surelabel.data import COLLECTIONS, collection, read_labels
 
     name, colon, split = source.rpartition(":")
-    is_collection = bool(colon) and name in COLLECTIONS
-    if is_collection or _is_vectors_input_option(source):
-        check_no_label_table_options(table_options or {}, source)
-    if is_collection:
+    options = dict(table_options or {})
+    if colon and name in COLLECTIONS:
+        check_no_label_table_options(options, source)
         return collection(name, split=split)
-    if source.endswith(".npz"):
-        return _load_vectors_from_input_options(source)
-    if name.endswith(".npz"):
-        return _load_vectors_from_input_options(name, split)
-    return read_labels(source, images_root=images_root, **table_options or {})
+    if _is_vectors_input_option(source):
+        is_arff = source.lower().endswith(ARFF_SUFFIX)
+        label_file = options.pop("label_file", None) if is_arff else None
+        check_no_label_table_options(options, source)
+        return _load_vectors_from_input_options(source, label_file=label_file)
+    return read_labels(source, images_root=images_root, **options)
 
 
 def _load_vectors_from_input_options(
-    path: str, split: str | None = None, *, with_labels: bool = True
+    source: str, *, label_file: str | None = None, with_labels: bool = True
 ) -> "LabelledFeatures":
+    """Return the vectors of a feature archive, of a split of an archive, or of an ARFF file."""
     from surelabel.data import read_feature_archive
+    from surelabel.data.arff_vectors import read_arff_vectors
     from surelabel.errors import DataError
 
-    archive = read_feature_archive(path, with_labels=with_labels)
-    if split is None:
-        return archive.all_rows
+    if source.lower().endswith(ARFF_SUFFIX):
+        return read_arff_vectors(source, label_file=label_file, with_labels=with_labels)
+    name, _, split = source.rpartition(":")
+    if source.endswith(".npz"):
+        return read_feature_archive(source, with_labels=with_labels).all_rows
+    archive = read_feature_archive(name, with_labels=with_labels)
     if split not in archive.splits:
         splits = ", ".join(archive.splits)
         remedy = f"Give one of its splits: {splits}" if splits else "Give the file without a split"
-        raise DataError(f"{path} contains no split {split!r}. {remedy}.")
+        raise DataError(f"{name} contains no split {split!r}. {remedy}.")
     return archive.splits[split]
 
 
@@ -204,7 +213,7 @@ def load_unlabelled_from_input_options(
 
     Args:
         sources: Folders, image files, ``.txt`` files of paths and ``-``; or one feature archive
-            (``vectors.npz``) or one split of an archive (``vectors.npz:test``).
+            (``vectors.npz``), one split of an archive (``vectors.npz:test``) or one ARFF file.
 
     Raises:
         DataError: If a source cannot be read.
@@ -218,18 +227,23 @@ def load_unlabelled_from_input_options(
         return find_images(sources)
     if len(sources) > 1:
         raise InputError(
-            f"Vectors must be given as one .npz file; got {len(sources)} arguments: "
+            f"Vectors must be given as one .npz or .arff file; got {len(sources)} arguments: "
             f"{' '.join(sources[:5])}. Run the command once for each file."
         )
-    path, _, split = archive.rpartition(":")
-    if archive.endswith(".npz"):
-        return _load_vectors_from_input_options(archive, with_labels=False)
-    return _load_vectors_from_input_options(path, split, with_labels=False)
+    return _load_vectors_from_input_options(archive, with_labels=False)
 
 
 def _is_vectors_input_option(source: str) -> bool:
-    """Return True if a source is a feature archive or a split of it."""
-    return source.endswith(".npz") or source.rpartition(":")[0].endswith(".npz")
+    """Return True for a feature archive, a split of it, and an ARFF file without image paths."""
+    from surelabel.data.labels.multihot import is_multihot_file
+    from surelabel.data.labels.resolution.arff_files import has_arff_image_paths
+
+    path = Path(source)
+    if source.lower().endswith(ARFF_SUFFIX):
+        return not path.is_file() or not has_arff_image_paths(path)
+    if source.endswith(".npz"):
+        return not is_multihot_file(path)
+    return source.rpartition(":")[0].endswith(".npz")
 
 
 def load_pairs_from_input_options(

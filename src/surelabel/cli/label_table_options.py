@@ -12,6 +12,7 @@ from surelabel.cli.terminal import Command, Terminal
 if TYPE_CHECKING:
     from surelabel.cli.input_options import TrainingData
 
+EXISTING_FILE = click.Path(exists=True, dir_okay=False)
 OPTIONS = (
     click.option(
         "--image-column",
@@ -46,8 +47,54 @@ OPTIONS = (
     click.option(
         "--missing",
         type=click.Choice(["negative", "unknown"]),
-        help="Meaning of a label that is not a keyword of an image in xmp:FOLDER. [negative]",
+        help="Meaning of missing annotations: labels that are not a keyword in xmp:FOLDER, tags of "
+        "NUS-WIDE, images of YOLO without a .txt file, and images of CVAT or FiftyOne without a "
+        "label. [negative for xmp and NUS-WIDE, otherwise unknown]",
     ),
+    click.option("--split", metavar="SPLIT", help="Split of data.yaml of YOLO, such as train."),
+    click.option(
+        "--label-field",
+        metavar="FIELD",
+        help="Field of FiftyOne, or tag Choices of Label Studio, that contains the labels.",
+    ),
+    click.option(
+        "--label-file",
+        type=EXISTING_FILE,
+        metavar="FILE",
+        help="XML file of Mulan with the labels of an ARFF file. [file with the same name]",
+    ),
+    click.option(
+        "--with-predictions",
+        is_flag=True,
+        default=None,
+        help="Read the predictions of Label Studio for tasks without a finished annotation.",
+    ),
+    click.option(
+        "--machine-labels",
+        type=click.FloatRange(0, 1),
+        metavar="MIN",
+        help="Lowest confidence at which machine labels of Open Images are positive. [machine "
+        "labels are unknown]",
+    ),
+    click.option(
+        "--hierarchy",
+        type=EXISTING_FILE,
+        metavar="FILE",
+        help="Hierarchy of Open Images in JSON. Positive targets are extended to ancestors, and "
+        "negative targets to descendants.",
+    ),
+    click.option(
+        "--class-descriptions",
+        type=EXISTING_FILE,
+        metavar="FILE",
+        help="Names of the labels of Open Images in CSV. [class-descriptions.csv in the folder]",
+    ),
+)
+
+NAMES = (
+    *("image_column", "ignore", "separator", "minus_one", "zero", "missing", "split"),
+    *("label_field", "label_file", "with_predictions", "machine_labels", "hierarchy"),
+    "class_descriptions",
 )
 
 
@@ -59,24 +106,8 @@ def label_table_options(function: Command) -> Command:
     """
 
     @wraps(function)
-    def command(
-        *arguments: Any,
-        image_column: str | None,
-        ignore: tuple[str, ...],
-        separator: str | None,
-        minus_one: str | None,
-        zero: str | None,
-        missing: str | None,
-        **options: Any,
-    ) -> None:
-        values = {
-            "image_column": image_column,
-            "ignore": ignore,
-            "separator": separator,
-            "minus_one": minus_one,
-            "zero": zero,
-            "missing": missing,
-        }
+    def command(*arguments: Any, **options: Any) -> None:
+        values = {name: options.pop(name) for name in NAMES}
         given = {name: value for name, value in values.items() if value not in (None, ())}
         function(*arguments, table_options=given, **options)
 

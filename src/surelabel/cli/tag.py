@@ -1,6 +1,7 @@
 """Define ``surelabel tag``, which predicts the labels of images."""
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,12 @@ if TYPE_CHECKING:
     metavar="FILE.{parquet,csv,jsonl}",
     help="Write the scores and probabilities of all labels for all images to a file. If an option "
     "selects labels, the file also contains the shown labels. The suffix sets the format.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(["label-studio", "cvat", "fiftyone"]),
+    help="Write the shown labels to --out as pre-annotations of an annotation tool: JSON tasks of "
+    "Label Studio, XML of CVAT for images 1.1, or labels.json of FiftyOne.",
 )
 @click.option(
     "--spreadsheet-safe",
@@ -276,7 +283,8 @@ def write_tag_outputs(
                 for _ in blocks:
                     pass
         if partial is not None:
-            write_tags(terminal, partial, options, selection)
+            paths = source if isinstance(source, Sequence) else source.paths
+            write_tags(terminal, partial, paths, options, selection)
     seconds = time.perf_counter() - start
     if options.heat_maps:
         write_heat_maps(terminal, recognizer, labels_to_render, options.heat_maps)

@@ -43,6 +43,8 @@ class TagOptions:
         operating_point: Name and value of the operating point or guarantee, or None.
         uncertainty: Kind of uncertainty of each label, or None.
         out: Path of the prediction file, or None.
+        format: Key of ``PRE_ANNOTATION_WRITERS`` if ``out`` is a file of an annotation tool, or
+            None.
         spreadsheet_safe: Whether paths in a CSV file are safe in spreadsheet programs.
         sidecar: Format of the sidecars, or None.
         sidecar_name: Naming of the sidecars, ``stem`` or ``full``, or None for the default.
@@ -60,6 +62,7 @@ class TagOptions:
     operating_point: tuple[str, Any] | None
     uncertainty: str | None
     out: str | None
+    format: str | None
     spreadsheet_safe: bool
     sidecar: str | None
     sidecar_name: str | None
@@ -107,8 +110,10 @@ def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
     Raises:
         UsageError: If options exclude each other.
         InputError: If the suffix of the prediction file is unknown.
+        DataError: If the file of an annotation tool exists.
     """
     from surelabel.data import check_predictions_suffix
+    from surelabel.files import check_is_new_file
 
     points = {name: values[name] for name in (*POINTS, *GUARANTEES)}
     others = {name: value for name, value in values.items() if name not in points}
@@ -118,15 +123,21 @@ def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
         check_shard_options(
             options.out,
             {
+                "--format": options.format,
                 "--spreadsheet-safe": options.spreadsheet_safe,
                 "--sidecar": options.sidecar,
                 "--heat-maps": options.heat_maps,
                 "--gallery": options.gallery,
             },
         )
+    elif options.format:
+        if not options.out:
+            raise click.UsageError("--format requires --out FILE; got no --out. Add --out FILE.")
+        check_is_new_file(options.out)
     elif options.out:
         check_predictions_suffix(options.out)
-    if options.spreadsheet_safe and not (options.out or "").lower().endswith(".csv"):
+    is_csv = options.format is None and (options.out or "").lower().endswith(".csv")
+    if options.spreadsheet_safe and not is_csv:
         raise click.UsageError(
             f"--spreadsheet-safe requires --out FILE.csv; got {options.out or 'no file'}. Remove "
             "--spreadsheet-safe for other formats, which contain no formulas."
@@ -141,17 +152,23 @@ def check_recognizer_of_tag_options(recognizer: "Recognizer", options: TagOption
     Raises:
         ConfigError: If heat maps are requested, and the recognizer cannot localize labels.
         InputError: If a label cannot be a keyword in a sidecar.
-        NotFitted: If sidecars are requested, the recognizer has no probabilities, and no option
-            selects labels.
+        NotFitted: If a file of an annotation tool is requested, and the recognizer has no
+            probabilities; or if sidecars are requested, the recognizer has no probabilities, and no
+            option selects labels.
     """
     from surelabel.data import check_xmp_labels
     from surelabel.recognizer import check_recognizer_can_localize
 
     if options.heat_maps:
         check_recognizer_can_localize(recognizer)
+    has_probabilities = recognizer.calibrated_on is not None or options.calibrate_unlabelled
+    if options.format and not has_probabilities:
+        raise NotFitted(
+            f"--format {options.format} requires probabilities; the model is not calibrated. "
+            f"{CALIBRATE}"
+        )
     if options.sidecar:
         check_xmp_labels(recognizer.names)
-        has_probabilities = recognizer.calibrated_on is not None or options.calibrate_unlabelled
         if not has_probabilities and not options.selects_labels:
             raise NotFitted(
                 f"--sidecar {options.sidecar} requires probabilities; the model is not calibrated. "
@@ -200,6 +217,7 @@ def check_tag_options_of_vectors(options: TagOptions, source: str) -> None:
     """
     of_images = {
         "--calibrate-unlabelled": options.calibrate_unlabelled,
+        "--format": options.format,
         "--sidecar": options.sidecar,
         "--heat-maps": options.heat_maps,
         "--gallery": options.gallery,

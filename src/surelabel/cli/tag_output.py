@@ -1,5 +1,6 @@
 """Print and write the results of ``tag``: labels of images, a summary, and skipped images."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -65,29 +66,39 @@ def format_tags(tags: list[dict[str, Any]]) -> str:
 def write_tags(
     terminal: Terminal,
     partial: "PartialPredictions",
+    paths: Sequence[str],
     options: TagOptions,
     selection: TagSelection,
 ) -> None:
     """Write all labels of all images to a file, with the shown labels if an option selects labels.
 
+    A file of an annotation tool always contains only the shown labels. The names of images in a
+    file of CVAT are relative to the folder that contains all images.
+
     Args:
         terminal: Object that prints results, status lines and progress.
         partial: All blocks of the run.
+        paths: Paths of all images.
         options: Options of ``tag``, with the path ``out`` of the file.
         selection: Selection of the labels that are shown.
 
     Raises:
         DataError: If the file cannot be written.
     """
-    from surelabel.data import write_prediction_blocks
+    from surelabel.data import PRE_ANNOTATION_WRITERS, write_prediction_blocks
 
     assert options.out is not None
     blocks = partial.finished_blocks()
-    if options.selects_labels:
+    if options.selects_labels or options.format:
         blocks = (with_shown_labels(block, selection) for block in blocks)
-    write_prediction_blocks(
-        blocks, options.out, skipped=partial.skipped, spreadsheet_safe=options.spreadsheet_safe
-    )
+    if options.format:
+        folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
+        names_of_images = {"images_root": folder} if options.format == "cvat" else {}
+        PRE_ANNOTATION_WRITERS[options.format](blocks, options.out, **names_of_images)
+    else:
+        write_prediction_blocks(
+            blocks, options.out, skipped=partial.skipped, spreadsheet_safe=options.spreadsheet_safe
+        )
     terminal.print_status(f"Written: {options.out}")
 
 

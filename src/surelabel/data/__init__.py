@@ -29,6 +29,7 @@ from surelabel.data.label_corrections import (
 from surelabel.data.label_names import parse_label_names, read_label_names
 from surelabel.data.labels import (
     FORMATS,
+    PRE_ANNOTATION_WRITERS,
     RowDataset,
     align_to_vocabulary,
     describe_labels,
@@ -117,6 +118,7 @@ __all__ = [
     "COLLECTIONS",
     "DOMAINS",
     "FORMATS",
+    "PRE_ANNOTATION_WRITERS",
     "VOCABULARIES",
     "FailedImages",
     "FeatureArchive",

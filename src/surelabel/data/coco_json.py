@@ -1,8 +1,13 @@
 """Read JSON files of COCO, and find the entries that annotations refer to by id."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from surelabel.arrays import ColumnIndices
+from surelabel.counts import format_count
 from surelabel.errors import DataError
 from surelabel.file_readers import quote_of_file, read_json
 
@@ -47,3 +52,59 @@ def coco_values_by_id(
             )
         values[entry["id"]] = str(entry[key])
     return values
+
+
+def coco_category_names(path: Path, entries: list[dict[str, Any]]) -> dict[Any, str]:
+    """Return the name of each category by its id.
+
+    Args:
+        path: Path of the file in error messages.
+        entries: Categories of the file.
+
+    Raises:
+        KeyError, TypeError: For the reasons of :func:`coco_values_by_id`.
+        DataError: If an id or a name is repeated.
+    """
+    categories = coco_values_by_id(path, "categories", entries, "name")
+    names = list(categories.values())
+    if len(set(names)) < len(names):
+        repeated = next(name for number, name in enumerate(names) if name in names[:number])
+        raise DataError(
+            f"The category names in {path} must be unique; {quote_of_file(repeated)} is repeated. "
+            "Rename the repeated categories."
+        )
+    return categories
+
+
+def coco_annotation_indices(
+    path: Path,
+    images: Iterable[Any],
+    categories: Iterable[Any],
+    annotations: list[dict[str, Any]],
+) -> ColumnIndices:
+    """Return the row of the image and the column of the category of each annotation, ``(m, 2)``.
+
+    Args:
+        path: Path of the file in error messages.
+        images: Ids of the images, in the order of the rows.
+        categories: Ids of the categories, in the order of the columns.
+        annotations: The m annotations of the file.
+
+    Raises:
+        KeyError, TypeError: If an annotation is not an object with ``image_id`` and
+            ``category_id``, or if an id is a list or an object.
+        DataError: If an annotation refers to an unknown id.
+    """
+    row = {image: number for number, image in enumerate(images)}
+    column = {category: number for number, category in enumerate(categories)}
+    pairs = [(a["image_id"], a["category_id"]) for a in annotations]
+    unknown = [(i, c) for i, c in pairs if i not in row or c not in column]
+    if unknown:
+        raise DataError(
+            f"Annotations in {path} must refer to images and categories of the file; got unknown "
+            f"ids in {format_count(len(unknown), 'annotation')}, such as image_id "
+            f"{quote_of_file(unknown[0][0])} with category_id {quote_of_file(unknown[0][1])}. "
+            "Remove these annotations."
+        )
+    indices = np.array([(row[i], column[c]) for i, c in pairs], dtype=np.intp)
+    return indices.reshape(-1, 2)

@@ -5,19 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 
 from surelabel.counts import format_count
 from surelabel.data.labels import csv
+from surelabel.data.labels.label_studio import task_prediction
+from surelabel.data.labels.resolution.label_studio_urls import data_of_image
 from surelabel.files import atomic_new_file, check_is_new_file, check_writable_file_paths
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.records import LabelledFeatures, LabelledImages, Predictions
-from surelabel.storage.image_paths import absolute_image_path, is_object_url
 from surelabel.summaries import Summary
 
-LOCAL_FILES = "/data/local-files/?d="  # of a Label Studio server that serves local files
 SHOWN_PROBABILITY = 0.5  # lowest probability of a label that is selected in a task
 N_SHOWN_PATHS = 3  # paths in the summary
 
@@ -149,21 +148,18 @@ class AnnotationBatch:
         row_of_prediction = {path: number for number, path in enumerate(predicted)}
         tasks = []
         for row in self.rows:
-            absolute = absolute_image_path(self.table.paths[row])
             probability = float(selection.inclusion_probability[row])
-            data: dict[str, Any] = {
-                "image": absolute
-                if is_object_url(absolute)
-                else LOCAL_FILES + quote(absolute.lstrip("/")),
-                "path": absolute,
+            data = data_of_image(self.table.paths[row]) | {
                 "chosen_by": selection.chosen_by[row],
                 "inclusion_probability": None if np.isnan(probability) else probability,
             }
             predictions = []
             number = row_of_prediction.get(str(self.table.paths[row]))
             if self.predictions is not None and number is not None:
-                data["probabilities"] = _probabilities_of_row(self.predictions, number)
-                predictions.append(_task_prediction(data["probabilities"], self.predictions.model))
+                probabilities = _probabilities_of_row(self.predictions, number)
+                data["probabilities"] = probabilities
+                labels = [name for name, p in probabilities.items() if p >= SHOWN_PROBABILITY]
+                predictions.append(task_prediction(probabilities, labels, self.predictions.model))
             tasks.append({"data": data, "predictions": predictions})
         with atomic_new_file(Path(path)) as temporary:
             temporary.write_text(json.dumps(tasks, ensure_ascii=False, indent=1), "utf-8")
@@ -212,20 +208,6 @@ def _probabilities_of_row(predictions: Predictions, row: int) -> dict[str, float
     """Return the probability of each label, rounded to four decimals."""
     values = predictions.probabilities[row].round(4).tolist()
     return dict(zip(predictions.names, values, strict=True))
-
-
-def _task_prediction(probabilities: dict[str, float], model: str) -> dict[str, Any]:
-    """Return a prediction of a task, which selects the labels with a probability >= 0.5."""
-    result = {
-        "id": "labels",
-        "from_name": "labels",
-        "to_name": "image",
-        "type": "choices",
-        "value": {
-            "choices": [name for name, value in probabilities.items() if value >= SHOWN_PROBABILITY]
-        },
-    }
-    return {"model_version": model or "surelabel", "result": [result]}
 
 
 def _entries_of_vectors(rows: LabelledFeatures) -> LabelledImages:

@@ -254,7 +254,7 @@ def test_invalid_options_are_refused(folder, options, message):
 
 def test_options_of_tables_are_refused_for_other_formats(folder):
     (folder / "t.jsonl").write_text('{"path": "a.jpg", "labels": ["dog"]}')
-    with pytest.raises(InputError, match=r"zero can be given only for tables, .*format jsonl"):
+    with pytest.raises(InputError, match=r"zero can be given only for csv, .*format jsonl"):
         read_labels(folder / "t.jsonl", zero="unknown")
 
 

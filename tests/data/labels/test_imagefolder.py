@@ -88,6 +88,19 @@ def test_class_folders_have_the_files_and_labels_of_datasets(tmp_path):
         read_labels(folder, separator="comma")
 
 
+def test_the_last_folder_of_an_image_is_its_label_and_names_order_the_labels(tmp_path):
+    write_images(tmp_path, ["a/dog/1.jpg", "b/dog/2.jpg", "b/hot dog/1.jpg"])
+    labelled = read_labels(tmp_path, names=["hot dog", "owl", "dog"])
+    assert [os.path.relpath(path, tmp_path) for path in labelled.paths] == [
+        *("a/dog/1.jpg", "b/dog/2.jpg", "b/hot dog/1.jpg")
+    ]
+    assert labelled.targets.tolist() == [[0, 0, 1], [0, 0, 1], [1, 0, 0]]
+    assert labelled.known.all()
+    assert labelled.reading == "the label of an image is the name of its folder"
+    with pytest.raises(DataError, match=r"must be in names, .*got 1 other label: 'hot dog'"):
+        read_labels(tmp_path, names=["dog"])
+
+
 def test_a_folder_of_splits_and_images_outside_of_classes_are_refused(tmp_path):
     write_images(tmp_path / "a", ["train/cat/1.jpg", "test/cat/1.jpg"])
     with pytest.raises(DataError, match=r"one split; got the splits test, train\. Give .*test\."):

@@ -45,6 +45,32 @@ def test_a_table_of_datasets_is_read_with_its_images_and_classes(tmp_path):
     assert np.array_equal(in_memory.targets, labelled.targets)
 
 
+CLASSES = datasets.ClassLabel(names=["dog", "cat", "fox"])
+TEXT = datasets.Value("string")
+
+
+@pytest.mark.parametrize(
+    ("feature", "values", "names", "expected"),
+    [
+        (CLASSES, [2, 0], ["dog", "fox"], [[0, 1], [1, 0]]),
+        (datasets.LargeList(CLASSES), [[2, 0], [1]], ["cat", "dog", "fox"], [[0, 1, 1], [1, 0, 0]]),
+        (datasets.List(TEXT), [["x", "y"], []], ["x", "y"], [[1, 1], [0, 0]]),
+        (datasets.LargeList(TEXT), [[], ["hot dog, big"]], ["hot dog, big"], [[0], [1]]),
+    ],
+)
+def test_every_column_of_labels_of_datasets_is_read(tmp_path, feature, values, names, expected):
+    rows = {"image": [{"bytes": jpeg(n), "path": None} for n in (0, 200)], "label": values}
+    features = datasets.Features(image=datasets.Image(), label=feature)
+    stored = datasets.Dataset.from_dict(rows, features=features)
+    pq.write_table(stored.data.table, tmp_path / "t.parquet")
+    for labelled in (
+        read_labels(tmp_path / "t.parquet"),
+        read_labels(stored, images_root=tmp_path / "images"),
+    ):
+        assert (labelled.names, labelled.targets.tolist()) == (names, expected)
+        assert labelled.known.all()
+
+
 def test_a_table_of_paths_is_read_like_csv(tmp_path):
     (tmp_path / "a.jpg").write_bytes(jpeg(1))
     pq.write_table(pa.table({"path": ["a.jpg"], "dog": [1], "cat": [None]}), tmp_path / "t.parquet")

@@ -4,6 +4,7 @@ from surelabel.data.labels.resolution.arrow_tables import RowDataset
 from surelabel.data.labels.resolution.label_description import describe_labels
 from surelabel.data.labels.resolution.label_files import (
     FORMATS,
+    PRE_ANNOTATION_WRITERS,
     read_label_entries,
     read_labels,
 )
@@ -14,6 +15,7 @@ from surelabel.data.labels.resolution.vocabulary_alignment import (
 
 __all__ = [
     "FORMATS",
+    "PRE_ANNOTATION_WRITERS",
     "RowDataset",
     "align_to_vocabulary",
     "describe_labels",

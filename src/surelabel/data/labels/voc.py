@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 
@@ -10,8 +9,8 @@ from surelabel.data.labels.resolution.image_resolution import (
     resolve_label_columns,
     resolve_labelled_images,
 )
+from surelabel.data.labels.resolution.xml_files import parse_annotation_xml
 from surelabel.errors import DataError
-from surelabel.file_readers import read_text
 from surelabel.records import LabelledImages
 
 
@@ -67,6 +66,11 @@ def read(
     )
 
 
+def is_voc_folder(folder: Path) -> bool:
+    """Return True if a folder contains XML files, or the subfolder ``Annotations``."""
+    return (folder / "Annotations").is_dir() or next(folder.glob("*.xml"), None) is not None
+
+
 def _default_voc_images_root(folder: Path) -> Path:
     images = folder.parent / "JPEGImages"
     return images if images.is_dir() else folder
@@ -74,7 +78,7 @@ def _default_voc_images_root(folder: Path) -> Path:
 
 def _read_voc_annotation(file: Path) -> tuple[str, dict[str, bool]]:
     """Return the image path of a file, and whether any object of each label is not difficult."""
-    root = _parse_voc_xml(file)
+    root = parse_annotation_xml(file)
     image = (root.findtext("filename") or "").strip()
     objects: dict[str, bool] = {}
     for element in root.findall("object"):
@@ -92,21 +96,3 @@ def _read_voc_annotation(file: Path) -> tuple[str, dict[str, bool]]:
             f"element <{root.tag}> {'with' if image else 'without'} a <filename>. Correct the file."
         )
     return image, objects
-
-
-def _parse_voc_xml(file: Path) -> ElementTree.Element:
-    """Parse XML; document types and entities are rejected, since entities are unsafe."""
-    try:
-        text = read_text(file, kind="an XML file in UTF-8")
-        if "<!DOCTYPE" in text or "<!ENTITY" in text:
-            raise DataError(
-                f"{file} must not declare a document type or an entity, because such declarations "
-                "are unsafe. Remove the declaration."
-            )
-        return ElementTree.fromstring(text)
-    except (ElementTree.ParseError, RecursionError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(
-            f"{file} must be an XML file in UTF-8; got: {error}. Correct the file."
-        ) from error

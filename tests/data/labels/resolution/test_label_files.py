@@ -45,10 +45,11 @@ def test_entries_have_the_image_names_of_a_table_and_paths_relative_to_a_folder(
     assert read_label_entries(folder / "x.json", images_root=folder).paths == ["a.jpg"]
 
 
-def test_the_table_has_the_nine_formats():
+def test_the_table_has_eighteen_formats():
     assert sorted(FORMATS) == [
-        *("coco", "corrections", "csv", "imagefolder", "jsonl", "parquet", "voc", "webdataset"),
-        "xmp",
+        *("arff", "coco", "corrections", "csv", "cvat", "fiftyone", "imagefolder", "jsonl"),
+        *("label_studio", "lvis", "multihot", "nuswide", "openimages", "parquet", "voc"),
+        *("webdataset", "xmp", "yolo"),
     ]
 
 
@@ -69,7 +70,7 @@ def test_a_table_whose_column_corrected_is_ignored_remains_a_table(folder):
 
 def test_options_of_tables_are_refused_for_corrections(folder):
     (folder / "x.csv").write_text("path,label,corrected,width\na.jpg,dog,1,3\n")
-    with pytest.raises(InputError, match="ignore can be given only for tables"):
+    with pytest.raises(InputError, match="ignore can be given only for csv, parquet, "):
         read_labels(folder / "x.csv", ignore=["width"])
 
 
@@ -112,8 +113,8 @@ def test_a_file_that_is_not_there_is_named(folder):
             '{"path": "a.jpg", "labels": ["dog"], "labels": ["cat"]}',
             r"line 1: expected one JSON object; .*the key 'labels' twice",
         ),
-        ("a.json", '{"a":' * 100_000, r"must be a COCO file in JSON; got: .* too deeply"),
-        ("a.json", '{"images": ' + "1" * 5000, r"must be a COCO file in JSON; got: .*4300 digits"),
+        ("a.json", '{"a":' * 100_000, r"must be a file of annotations in JSON; got: .* too deeply"),
+        ("a.json", '{"images": ' + "1" * 5000, r"annotations in JSON; got: .*4300 digits"),
     ],
 )
 def test_hostile_json_is_refused_on_one_line(tmp_path, name, text, message):

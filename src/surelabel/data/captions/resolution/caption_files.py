@@ -100,6 +100,8 @@ def has_captioned_images(path: str | Path) -> bool:
             .startswith("image,caption")
         )
     if caption_format == "coco":
+        if read_first_line(Path(path)).startswith("["):
+            return False  # a file of Label Studio
         annotations = read_coco_json(Path(path)).get("annotations")
         first = annotations[0] if isinstance(annotations, list) and annotations else None
         return isinstance(first, dict) and "caption" in first

@@ -81,6 +81,8 @@ def resolve_image_entries(
     *,
     images_root: str | Path | None,
     names: Sequence[str] | None,
+    classes: Sequence[str] | None = None,
+    reading: str = "",
 ) -> LabelledImages:
     """Convert entries of images to annotated images with resolved paths.
 
@@ -89,14 +91,17 @@ def resolve_image_entries(
         entries: Entries of n images.
         images_root: Folder to which image paths are relative. If None, the folder of ``path`` is
             used.
-        names: Labels to return, in the order of the columns. If None, the sorted labels of the
-            entries are returned.
+        names: Labels to return, in the order of the columns. If None, ``classes`` is returned, or
+            the sorted labels of the entries without ``classes``.
+        classes: All labels that were annotated. A label of ``names`` that is not among them is
+            unknown. If None, every label of ``names`` was annotated.
+        reading: Description of how the annotations were read, without a full stop.
 
     Raises:
-        DataError: If an image does not exist, or if a label is not in ``names``.
+        DataError: If an image does not exist, or if a label is not in ``names`` or ``classes``.
     """
     labels = {label for entry in entries for label in (*entry.labels, *(entry.absent or ()))}
-    columns = resolve_label_columns(path, labels, names)
+    columns = resolve_label_columns(path, labels, names if classes is None else classes)
     column_of = {label: column for column, label in enumerate(columns)}
     targets = np.zeros((len(entries), len(columns)))
     for row, entry in zip(targets, entries, strict=True):
@@ -106,5 +111,5 @@ def resolve_image_entries(
         row[[column_of[label] for label in entry.labels]] = 1.0
     images = [entry.path for entry in entries]
     return resolve_labelled_images(
-        path, images, columns, targets, images_root=images_root, names=names
+        path, images, columns, targets, images_root=images_root, names=names, reading=reading
     )

@@ -1,22 +1,32 @@
 """Detect the annotation format of a file or folder, and read annotated images."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, Protocol
 
 from surelabel.data.labels import (
+    arff,
     coco,
     corrections,
     csv,
+    cvat,
+    fiftyone,
     imagefolder,
     jsonl,
+    label_studio,
+    lvis,
+    multihot,
+    nuswide,
+    openimages,
     parquet,
     voc,
     webdataset,
     xmp,
+    yolo,
 )
 from surelabel.data.labels.resolution.arrow_tables import (
     ArrowStream,
@@ -42,7 +52,7 @@ from surelabel.data.labels.resolution.table_options import (
 )
 from surelabel.data.text_lists import read_first_line
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import contains_url, parse_json
+from surelabel.file_readers import contains_url, open_regular_file, parse_json, read_json
 from surelabel.records import LabelledImages
 
 
@@ -56,21 +66,34 @@ class LabelFormat(Protocol):
         images_root: str | Path | None = None,
         names: Sequence[str] | None = None,
     ) -> LabelledImages:
-        """Read annotated images from a file or folder of the format."""
+        """Read annotated images; further arguments are options of :func:`read_labels`."""
 
 
 FORMATS: dict[str, LabelFormat] = {
     "csv": csv,
     "corrections": corrections,
     "jsonl": jsonl,
+    "parquet": parquet,
+    "multihot": multihot,
+    "arff": arff,
     "coco": coco,
+    "lvis": lvis,
+    "openimages": openimages,
+    "nuswide": nuswide,
     "voc": voc,
+    "yolo": yolo,
+    "label_studio": label_studio,
+    "cvat": cvat,
+    "fiftyone": fiftyone,
     "xmp": xmp,
     "imagefolder": imagefolder,
-    "parquet": parquet,
     "webdataset": webdataset,
 }
-_TABLE_FORMATS: dict[str, Any] = {"csv": csv, "imagefolder": imagefolder, "parquet": parquet}
+PRE_ANNOTATION_WRITERS: dict[str, Callable[..., None]] = {
+    "label-studio": label_studio.write_predictions,
+    "cvat": cvat.write_predictions,
+    "fiftyone": fiftyone.write_predictions,
+}
 XMP_PREFIX = "xmp:"  # prefix of a folder whose XMP sidecars are read
 
 _SUFFIXES = {
@@ -80,9 +103,19 @@ _SUFFIXES = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".tar": "webdataset",
+    ".arff": "arff",
+    ".npy": "multihot",
+    ".npz": "multihot",
+    ".yaml": "yolo",
+    ".yml": "yolo",
 }
+_COCO_KEY = re.compile(rb'\s*\{.*"(images|annotations|categories)"\s*:\s*\[', re.DOTALL)
+_HEAD_BYTES = 2**16
 _PANDAS_READERS = {".csv.gz": "read_csv"}  # functions of pandas that read other tables
-_LABEL_FILE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", *_PANDAS_READERS)
+_LABEL_FILE_SUFFIXES = (
+    *(".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".arff", ".npy", ".npz", ".yaml", ".yml"),
+    *_PANDAS_READERS,
+)
 
 
 def has_label_file_suffix(path: str | Path) -> bool:
@@ -101,20 +134,25 @@ def read_labels(
     minus_one: TargetReading | None = None,
     zero: TargetReading | None = None,
     missing: TargetReading | None = None,
+    split: str | None = None,
+    label_field: str | None = None,
+    label_file: str | Path | None = None,
+    with_predictions: bool | None = None,
+    machine_labels: float | None = None,
+    hierarchy: str | Path | None = None,
+    class_descriptions: str | Path | None = None,
 ) -> LabelledImages:
     """Read annotated images from a file, a folder, a DataFrame or a dataset of Hugging Face.
 
     The columns and cells of a DataFrame or a dataset are read like the columns and cells of a CSV
-    file. The options after ``names``, except ``missing``, apply to all tables. A column can also
-    contain lists of labels, or classes (``ClassLabel``).
+    file. A column can also contain lists of labels, or classes (``ClassLabel``). Each option after
+    ``names`` applies only to the formats whose description mentions it.
 
     Args:
-        source: Path of a file or folder, or a table in memory. A file is CSV, JSON lines, COCO
-            instances, Parquet or a tar shard of WebDataset; its suffix or first line determines the
-            format. A folder contains VOC XML, tar shards, or images in the layout ``imagefolder``
-            of Hugging Face. ``xmp:FOLDER`` selects the keywords in the XMP sidecars of images. A
-            table is a DataFrame of pandas or polars, a table of Arrow, or a ``Dataset`` of Hugging
-            Face ``datasets``.
+        source: Path of a file or folder, or a table in memory. The name or the content determines
+            the format, a key of ``FORMATS``. ``xmp:FOLDER`` selects the keywords in the XMP
+            sidecars of images. A table is a DataFrame of pandas or polars, a table of Arrow, or a
+            ``Dataset`` of Hugging Face ``datasets``.
         images_root: Folder to which image paths are relative. If None, the default folder of the
             format is used, or the working directory for a table in memory. The images that a
             dataset contains are written to this folder.
@@ -130,27 +168,43 @@ def read_labels(
             is refused.
         zero: Meaning of the target 0, ``negative`` or ``unknown``. If None, 0 is negative; but a
             table with -1 and 0 is refused if ``minus_one`` is ``negative``.
-        missing: Meaning of a label that is not a keyword of an image with keywords in its XMP
-            sidecar, ``negative`` or ``unknown``. If None, the label is negative.
+        missing: Meaning of missing annotations, ``negative`` or ``unknown``: labels that are not
+            keywords in an XMP sidecar, tags that an image of NUS-WIDE does not have, the missing
+            ``.txt`` file of an image of YOLO, and images of CVAT or FiftyOne without labels. If
+            None, the default of the format is used.
+        split: Split of ``data.yaml`` of YOLO to read.
+        label_field: Field of FiftyOne, or tag Choices of Label Studio, that contains the labels.
+        label_file: XML file of Mulan with the labels of an ARFF file.
+        with_predictions: Whether the predictions of Label Studio are read where a task has no
+            finished annotation. If None, they are not read.
+        machine_labels: Lowest confidence in [0, 1] of the labels of Open Images that machines
+            assigned and that are read as positive. If None, they are unknown.
+        hierarchy: JSON file with the hierarchy of Open Images. Positive targets are extended to
+            ancestors, and negative targets to descendants.
+        class_descriptions: CSV file with the names of the labels of Open Images. If None, the file
+            ``class-descriptions.csv`` in the folder is used.
 
     Raises:
         DataError: If the source has an unsupported format, is damaged or incomplete, contradicts
             itself, or refers to images that do not exist.
         InputError: If an option has an invalid value, names a column that does not exist, or is
-            given for a file without a table; if a dataset contains images, and ``images_root`` is
-            None; or if ``source`` is neither a path nor a table.
+            given for a format without this option; if a dataset contains images, and
+            ``images_root`` is None; or if ``source`` is neither a path nor a table.
     """
     options = TableOptions(image_column, ignore, separator, minus_one, zero)
-    if isinstance(source, str) and source.startswith(XMP_PREFIX):
-        _check_no_table_options(options, source, "xmp")
-        folder = source.removeprefix(XMP_PREFIX)
-        return xmp.read(folder, images_root=images_root, names=names, missing=missing)
-    if missing is not None:
-        raise InputError(
-            f"The option missing can be given only for XMP sidecars; got {missing!r} for {source}. "
-            "Remove this option, or give xmp:FOLDER."
-        )
+    other_options = {
+        "missing": missing,
+        "split": split,
+        "label_field": label_field,
+        "label_file": label_file,
+        "with_predictions": with_predictions,
+        "machine_labels": machine_labels,
+        "hierarchy": hierarchy,
+        "class_descriptions": class_descriptions,
+    }
+    given = {name: value for name, value in other_options.items() if value is not None}
     if isinstance(source, ArrowStream | RowDataset):
+        _check_format_options(given, "a table in memory", "csv")
         table = label_table_in_memory(source, options, images_root=images_root)
         return labels_of_table(table, options, images_root=images_root, names=names)
     if not isinstance(source, str | Path):
@@ -160,14 +214,15 @@ def read_labels(
             f"{source}: URLs are not downloaded. Download the file and its images, and give the "
             "path of the file."
         )
-    path = Path(source)
-    kind = _detect_label_file_format(path, options)
-    if kind in _TABLE_FORMATS:
-        read = _TABLE_FORMATS[kind].read
-        labelled: LabelledImages = read(path, images_root=images_root, names=names, **vars(options))
-        return labelled
-    _check_no_table_options(options, path, kind)
-    return FORMATS[kind].read(path, images_root=images_root, names=names)
+    if isinstance(source, str) and source.startswith(XMP_PREFIX):
+        path, kind = Path(source.removeprefix(XMP_PREFIX)), "xmp"
+    else:
+        path = Path(source)
+        kind = _detect_label_file_format(path, options)
+    given |= {name: getattr(options, name) for name in options.given}
+    _check_format_options(given, source, kind)
+    read: Callable[..., LabelledImages] = FORMATS[kind].read
+    return read(path, images_root=images_root, names=names, **given)
 
 
 def read_label_entries(
@@ -188,8 +243,8 @@ def read_label_entries(
         DataError, InputError: For the reasons of :func:`read_labels`, except that the image files
             of a table need not exist.
     """
-    table_options = TableOptions(**{k: v for k, v in options.items() if k != "missing"})
-    if "missing" not in options:
+    if options.keys() <= set(TableOptions.__dataclass_fields__):
+        table_options = TableOptions(**options)
         if isinstance(source, ArrowStream | RowDataset):
             table = label_table_in_memory(source, table_options, images_root=images_root)
             return label_entries_of_table(table, table_options)
@@ -210,17 +265,23 @@ def read_label_entries(
     return replace(labelled, paths=names)
 
 
-def _check_no_table_options(options: TableOptions, source: str | Path, kind: str) -> None:
-    """Check that no option for tables is given for a source in the format ``kind``.
+def _check_format_options(given: Mapping[str, Any], source: str | Path, kind: str) -> None:
+    """Check that the reader of a format has all given options.
 
     Raises:
-        InputError: If an option is given.
+        InputError: If an option is given that the format does not have.
     """
-    if options.given:
-        raise InputError(
-            f"{', '.join(options.given)} can be given only for tables, such as CSV files and "
-            f"DataFrames; got {source} in the format {kind}. Remove {', '.join(options.given)}."
-        )
+    for name in given:
+        formats = [key for key, module in FORMATS.items() if name in _options_of_format(module)]
+        if kind not in formats:
+            raise InputError(
+                f"{name} can be given only for {', '.join(formats)}; got {source} in the format "
+                f"{kind}. Remove {name}."
+            )
+
+
+def _options_of_format(module: LabelFormat) -> Mapping[str, Parameter]:
+    return signature(module.read).parameters
 
 
 def _label_source_error(source: Any) -> InputError:
@@ -238,20 +299,42 @@ def _detect_label_file_format(path: Path, options: TableOptions) -> str:
         return detect_label_folder_format(path) or "voc"
     if not path.exists():
         raise DataError(f"{path} does not exist. Give the path of a file or folder with labels.")
-    if path.suffix.lower() in _SUFFIXES:
-        kind = _SUFFIXES[path.suffix.lower()]
-        return "corrections" if kind == "csv" and _has_corrections(path, options) else kind
+    if nuswide.is_nuswide_path(path):
+        return "nuswide"
+    if kind := _SUFFIXES.get(path.suffix.lower()):
+        return _detect_csv_format(path, options) if kind == "csv" else kind
     _check_not_table_of_pandas(path)
     first_line = read_first_line(path)
-    if first_line.startswith("{"):
-        return "jsonl" if _is_jsonl_label_file(first_line) else "coco"
+    if first_line.startswith(("{", "[")):
+        return "jsonl" if _is_jsonl_label_file(first_line) else _detect_json_format(path)
     if _is_table_header(first_line, options):
-        return "corrections" if _has_corrections(path, options) else "csv"
+        return _detect_csv_format(path, options)
+    if first_line.startswith("<") and cvat.is_cvat_file(path):
+        return "cvat"
     raise DataError(
-        f"{path} must be a CSV file (path,dog,cat or path,labels), a JSON lines or COCO file, or a "
-        f"folder of VOC XML files; got {first_line[:40]!r}. Convert the file to one of these "
-        "formats; a CSV file needs the suffix .csv."
+        f"{path} must be a CSV file (path,dog,cat or path,labels), a JSON lines or COCO file, a "
+        f"folder of VOC XML files, or a file of another format; got {first_line[:40]!r}. Convert "
+        "the file to one of the formats that `surelabel show format` lists; a CSV file needs the "
+        "suffix .csv."
     )
+
+
+def _detect_csv_format(path: Path, options: TableOptions) -> str:
+    if _has_corrections(path, options):
+        return "corrections"
+    return "openimages" if openimages.is_openimages_file(path) else "csv"
+
+
+def _detect_json_format(path: Path) -> str:
+    if lvis.is_lvis_file(path):
+        return "lvis"
+    with open_regular_file(path) as stream:
+        if _COCO_KEY.match(stream.read(_HEAD_BYTES)):
+            return "coco"  # without parsing the file twice, which can be large
+    content = read_json(path, kind="a file of annotations in JSON", remedy="Correct the file.")
+    if label_studio.is_label_studio_content(content):
+        return "label_studio"
+    return "fiftyone" if fiftyone.is_fiftyone_content(content) else "coco"
 
 
 def detect_label_folder_format(folder: Path) -> str | None:
@@ -263,11 +346,17 @@ def detect_label_folder_format(folder: Path) -> str | None:
     Args:
         folder: Path of a folder.
     """
-    if (folder / "Annotations").is_dir() or next(folder.glob("*.xml"), None) is not None:
-        return "voc"
-    if webdataset.tar_shards_of_folder(folder):
-        return "webdataset"
-    return "imagefolder" if imagefolder.is_image_folder(folder) else None
+    tests: dict[str, Callable[[Path], object]] = {
+        "yolo": yolo.is_yolo_folder,
+        "nuswide": nuswide.is_nuswide_path,
+        "openimages": openimages.openimages_files,
+        "cvat": cvat.is_cvat_folder,
+        "fiftyone": fiftyone.is_fiftyone_folder,
+        "voc": voc.is_voc_folder,
+        "webdataset": webdataset.tar_shards_of_folder,
+        "imagefolder": imagefolder.is_image_folder,
+    }
+    return next((kind for kind, is_format in tests.items() if is_format(folder)), None)
 
 
 def _has_corrections(path: Path, options: TableOptions) -> bool:

@@ -67,7 +67,7 @@ def targets_of_column(column: pa.ChunkedArray) -> tuple[Array, object, int]:
     for chunk in column.chunks:
         if pa.types.is_floating(chunk.type):
             targets = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
-            if _are_targets(targets).all():
+            if are_targets(targets).all():
                 parts.append(targets)
                 continue
         encoded = chunk if pa.types.is_dictionary(chunk.type) else pc.dictionary_encode(chunk)
@@ -92,12 +92,21 @@ def _targets_of_values(values: pa.Array) -> Array:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             pass  # text that is no plain number: converted one by one below
         else:
-            return np.where(_are_targets(numbers), numbers, np.inf)
+            return np.where(are_targets(numbers), numbers, np.inf)
     targets = [target_of_cell(value) for value in values.to_pylist()]
     return np.array([math.inf if target is None else target for target in targets], np.float64)
 
 
-def _are_targets(numbers: Array) -> Flags:
+def are_targets(numbers: Array) -> Flags:
+    """Return True for each number that is a target: in [0, 1], -1 or NaN.
+
+    Args:
+        numbers: Numbers of any shape.
+
+    Example:
+        >>> are_targets(np.array([0.5, -1.0, np.nan, 2.0])).tolist()
+        [True, True, True, False]
+    """
     is_target: Flags = (numbers == _MINUS_ONE) | ((numbers >= 0) & (numbers <= 1))
     return is_target | np.isnan(numbers)
 
