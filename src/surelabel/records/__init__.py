@@ -12,6 +12,7 @@ from surelabel.records.calibration_description import (
 from surelabel.records.encoder_license import EncoderLicense
 from surelabel.records.features import Features, FrozenTextVectors, TrainingStep
 from surelabel.records.images import Images, LabelledFeatures, LabelledImages, SkippedImage
+from surelabel.records.label_tree import LabelTree
 from surelabel.records.noisy_correspondence import noisy_caption_rows
 from surelabel.records.pairs import ItemId, PairFeatures, Pairs
 from surelabel.records.predictions import (
@@ -37,6 +38,7 @@ __all__ = [
     "FrozenTextVectors",
     "Images",
     "ItemId",
+    "LabelTree",
     "LabelledFeatures",
     "LabelledImages",
     "LabelledScores",

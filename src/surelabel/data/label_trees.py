@@ -1,0 +1,83 @@
+"""Read a tree of labels from a text file with lines such as ``animal > dog > puppy``."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from surelabel.data.label_names import has_control_character
+from surelabel.data.text_lists import read_text_list
+from surelabel.errors import DataError
+from surelabel.file_readers import quote_of_file
+from surelabel.records import LabelTree
+
+_LABEL = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^">]*))\s*')
+
+
+def read_label_tree(path: str | Path) -> LabelTree:
+    """Return the tree of a file.
+
+    Each line is a chain of labels, the parent first: ``animal > dog``. A label that contains ``>``
+    or a double quote is written in double quotes, and its double quotes are doubled. Empty lines
+    and lines that begin with ``#`` are ignored. A pair can occur several times.
+
+    Args:
+        path: Path of a text file in UTF-8.
+
+    Raises:
+        DataError: If the file cannot be read or contains no pair, if a line is invalid, if a label
+            has two parents, or if a label is its own ancestor. The message contains the line.
+    """
+    parents: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for number, line in enumerate(read_text_list(path), start=1):
+        if not line or line.startswith("#"):
+            continue
+        labels = _labels_of_line(f"{path}, line {number}", line)
+        for parent, child in pairwise(labels):
+            if child == parent or child in _ancestors(parent, parents):
+                raise DataError(
+                    f"{path}, line {number}: a label must not be its own ancestor; got "
+                    f"{quote_of_file(child)} as a child of {quote_of_file(parent)}. Remove one of "
+                    "the pairs."
+                )
+            if parents.setdefault(child, parent) != parent:
+                raise DataError(
+                    f"{path}, line {number}: a label must have one parent; got "
+                    f"{quote_of_file(parent)} for {quote_of_file(child)}, which has the parent "
+                    f"{quote_of_file(parents[child])} in line {lines[child]}. Remove one of them."
+                )
+            lines.setdefault(child, number)
+    if not parents:
+        raise DataError(
+            f"{path} must contain lines such as animal > dog; got no such line. Add the parents of "
+            "labels."
+        )
+    return LabelTree(parents)
+
+
+def _ancestors(label: str, parents: dict[str, str]) -> Iterator[str]:
+    while (parent := parents.get(label)) is not None:
+        yield parent
+        label = parent
+
+
+def _labels_of_line(place: str, line: str) -> list[str]:
+    labels: list[str] = []
+    position = 0
+    while True:
+        match = _LABEL.match(line, position)
+        assert match is not None  # the pattern matches an empty text
+        label = match[1].replace('""', '"') if match[1] is not None else match[2].strip()
+        labels.append(label)
+        position = match.end()
+        if position == len(line) or line[position] != ">":
+            break
+        position += 1
+    is_valid = position == len(line) and len(labels) > 1 and all(labels)
+    if not is_valid or any(map(has_control_character, labels)):
+        raise DataError(
+            f"{place}: expected labels separated by >, such as animal > dog; got "
+            f"{quote_of_file(line)}. Write a label with > or double quotes in double quotes."
+        )
+    return labels
