@@ -47,6 +47,7 @@ def test_a_table_of_datasets_is_read_with_its_images_and_classes(tmp_path):
 
 CLASSES = datasets.ClassLabel(names=["dog", "cat", "fox"])
 TEXT = datasets.Value("string")
+TWO_OF_THREE = [[0, 1, 1], [1, 1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,8 @@ TEXT = datasets.Value("string")
     [
         (CLASSES, [2, 0], ["dog", "fox"], [[0, 1], [1, 0]]),
         (datasets.LargeList(CLASSES), [[2, 0], [1]], ["cat", "dog", "fox"], [[0, 1, 1], [1, 0, 0]]),
+        (datasets.List(CLASSES, length=2), [[2, 0], [0, 1]], ["cat", "dog", "fox"], TWO_OF_THREE),
+        (datasets.List(TEXT, length=2), [["b", "c"], ["a", "b"]], ["a", "b", "c"], TWO_OF_THREE),
         (datasets.List(TEXT), [["x", "y"], []], ["x", "y"], [[1, 1], [0, 0]]),
         (datasets.LargeList(TEXT), [[], ["hot dog, big"]], ["hot dog, big"], [[0], [1]]),
     ],

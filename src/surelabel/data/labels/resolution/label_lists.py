@@ -63,7 +63,8 @@ class LabelLists:
 
 def is_list_type(kind: pa.DataType) -> bool:
     """Return True if the cells of a column are lists."""
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+    is_variable = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return bool(is_variable or pa.types.is_fixed_size_list(kind))
 
 
 def read_label_lists(
