@@ -34,6 +34,8 @@ COMMAND = click.Command(
         ("with_names requires prompts.", "--labels requires prompts."),
         ("miss_cost must be above 0.", "--cost-of-miss must be above 0."),
         ("Give another top_k, or none.", "Give another --top-k, or none."),
+        ("Remove top_k.", "Remove --top-k."),
+        ("threshold can be given only for images.", "--threshold can be given only for images."),
         ("Labels need a threshold of 1.", "Labels need a threshold of 1."),
         ("a/top_k/b.jpg and 'top_k' and top_k.csv", "a/top_k/b.jpg and 'top_k' and top_k.csv"),
         ("images must be a folder.", "images must be a folder."),  # a path

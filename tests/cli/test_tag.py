@@ -614,7 +614,7 @@ def test_vectors_are_refused_where_images_are_needed(run, vectors):
         (["images", "--model", "fitted"], r"features:8 needs .* got image files\. Give an \.npz"),
         (
             ["rows.npz", "images", "--model", "fitted"],
-            r"Vectors must be given as one \.npz file; got 2 ",
+            r"Vectors must be given as one \.npz or \.arff file; got 2 ",
         ),
         (
             ["rows.npz:test", "--model", "fitted"],

@@ -37,6 +37,8 @@ def test_options_that_do_not_fit_are_refused_before_an_image_is_read(run, home):
     assert "it cannot be combined with other outputs and selections; got --format too" in done.err
     done = run(*tag, "--out", "tags.csv", "--spreadsheet-safe")
     assert "--spreadsheet-safe requires --out FILE.csv" in done.err
+    done = run(*tag, "--out", "tags.json")
+    assert "--format cvat requires --out FILE.xml; got tags.json. Change the suffix." in done.err
     (home / "tags.xml").write_text("annotations")
     done = run(*tag, "--out", "tags.xml")
     assert (

@@ -217,13 +217,19 @@ def load_unlabelled_from_input_options(
 
     Raises:
         DataError: If a source cannot be read.
-        InputError: If there are other sources besides an archive.
+        InputError: If there are other sources besides an archive, or if the only source is a file
+            of labels.
     """
     from surelabel.data import find_images
     from surelabel.errors import InputError
 
     archive = next((source for source in sources if _is_vectors_input_option(source)), None)
     if archive is None:
+        if len(sources) == 1 and os.path.isfile(sources[0]) and is_dataset_input_option(sources[0]):
+            raise InputError(
+                f"Images must be given as folders, image files, archives or .txt lists of paths; "
+                f"got the file of labels {sources[0]}. Give the folder of its images."
+            )
         return find_images(sources)
     if len(sources) > 1:
         raise InputError(
@@ -432,9 +438,11 @@ def _load_captioned_images_from_input_options(
 
 
 def _is_text_input_option(source: str) -> bool:
-    """Return True if a source is a file of text, and no feature archive, tar archive or table."""
-    is_text = not source.endswith(".npz") and not is_container_path(source)
-    return is_text and os.path.isfile(source)
+    """Return True for a file of text that is no NumPy file, tar archive, table or NUS-WIDE file."""
+    from surelabel.data.labels.nuswide import is_nuswide_path
+
+    is_text = not source.lower().endswith((".npy", ".npz")) and not is_container_path(source)
+    return is_text and os.path.isfile(source) and not is_nuswide_path(source)
 
 
 def _is_unlabelled_input_option(source: str) -> bool:

@@ -125,8 +125,8 @@ def check_no_label_table_options(table_options: Mapping[str, Any], source: str) 
     if table_options:
         given = ", ".join(f"--{name.replace('_', '-')}" for name in table_options)
         raise click.UsageError(
-            f"{given} can be given only for a table of labels or xmp:FOLDER; got {source}. "
-            f"Remove {given}."
+            f"{given} can be given only for a table, a file or a folder of images with labels; "
+            f"got {source}. Remove {given}."
         )
 
 

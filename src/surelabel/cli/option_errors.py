@@ -19,9 +19,9 @@ PARAMETERS = {  # name in Python: parameter of a command
 CONTENT_PARAMETERS = {  # these have other errors about an empty text
     *("ignore", "image_column", "indexes_and_query", "names", "queries", "query", "text", "unseen")
 }
-_PYTHON_NAME = re.compile(r"(?<![\w'\"/.=-])[a-z]+(?:_[a-z0-9]+)+(?![\w'\"/.=-])")
+_PYTHON_NAME = re.compile(r"(?<![\w'\"/.=-])[a-z]+(?:_[a-z0-9]+)+(?![\w'\"/=-]|\.\w)")
 _PYTHON_OPTION = re.compile(r" \(in Python \w+=.*?\)(?=[ .,]|$)")
-_FIRST_NAME = re.compile(r"^[a-z]+(?=(?:, [^;:]*,)? (?:must|needs|requires) )")
+_FIRST_NAME = re.compile(r"^[a-z]+(?=(?:, [^;:]*,)? (?:must|needs|requires|can be given) )")
 
 
 @contextmanager
@@ -47,8 +47,9 @@ def describe_error_with_options(
     """Return the message of an error with the options of a command in place of Python names.
 
     A name with an underscore is replaced anywhere, except within a path or a quotation. A name
-    without an underscore is replaced only at the start of the message, if must, needs or requires
-    follows. The form of an option in Python, in parentheses after the option, is removed.
+    without an underscore is replaced only at the start of the message, if must, needs, requires or
+    can be given follows. The form of an option in Python, in parentheses after the option, is
+    removed.
 
     Args:
         message: Message of an error.

@@ -50,7 +50,7 @@ def is_pair_evaluation(dataset: str, *, captions: bool, relevance_files: Sequenc
 
     if captions or relevance_files:
         return True
-    if not os.path.isfile(dataset) or is_container_path(dataset):
+    if not os.path.isfile(dataset) or is_container_path(dataset) or dataset.endswith(".npy"):
         return False
     if dataset.endswith(".npz"):
         return is_pair_archive(dataset)

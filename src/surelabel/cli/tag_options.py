@@ -142,6 +142,12 @@ def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
             f"--spreadsheet-safe requires --out FILE.csv; got {options.out or 'no file'}. Remove "
             "--spreadsheet-safe for other formats, which contain no formulas."
         )
+    suffix = ".xml" if options.format == "cvat" else ".json"
+    if options.format and not str(options.out).lower().endswith(suffix):
+        raise click.UsageError(
+            f"--format {options.format} requires --out FILE{suffix}; got {options.out}. Change the "
+            "suffix."
+        )
     check_open_gallery_option(options.gallery, open_gallery=options.open_gallery)
     return options
 

@@ -214,6 +214,11 @@ def test_a_file_that_is_not_fiftyone_is_refused_with_its_place(folder, content, 
 
 def test_a_folder_must_contain_one_dataset(folder):
     assert not fiftyone.is_fiftyone_folder(folder)
+    for other in ({"0": "dog"}, {"labels": ["dog"]}, {"samples": 5}):
+        for name in ("labels.json", "samples.json"):
+            write(folder, other, name)
+            assert not fiftyone.is_fiftyone_folder(folder)
+            (folder / name).unlink()
     with pytest.raises(DataError, match=r"either samples.json or labels.json .*; got neither"):
         fiftyone.read(folder)
     write(folder, labels_json())

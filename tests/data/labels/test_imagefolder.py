@@ -103,8 +103,12 @@ def test_the_last_folder_of_an_image_is_its_label_and_names_order_the_labels(tmp
 
 def test_a_folder_of_splits_and_images_outside_of_classes_are_refused(tmp_path):
     write_images(tmp_path / "a", ["train/cat/1.jpg", "test/cat/1.jpg"])
-    with pytest.raises(DataError, match=r"one split; got the splits test, train\. Give .*test\."):
+    with pytest.raises(DataError, match=r"one split; got the splits test, train\. Give .* test "):
         read_labels(tmp_path / "a")
+    write_images(tmp_path / "yolo", ["images/train/1.jpg", "images/val/1.jpg"])
+    (tmp_path / "yolo" / "labels").mkdir()
+    with pytest.raises(DataError, match=r"one split; got the splits train, val\. Give .* train "):
+        read_labels(tmp_path / "yolo")
     write_images(tmp_path / "b", ["cat/1.jpg", "dog/1.jpg", "1.jpg"])
     with pytest.raises(DataError, match=r"got '1\.jpg' outside a class folder"):
         read_labels(tmp_path / "b")

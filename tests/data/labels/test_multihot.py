@@ -149,7 +149,9 @@ def test_missing_arrays_and_files_are_named(folder):
         multihot.read(folder / "x.npz")
     path = save_npy(folder)
     (folder / "names.txt").unlink()
-    with pytest.raises(DataError, match=r"names\.txt cannot be read: No such file"):
+    with pytest.raises(
+        DataError, match=r"names\.txt must contain one label on each line; .*missing"
+    ):
         multihot.read(path)
     (folder / "x.npz").write_bytes(path.read_bytes())
     with pytest.raises(DataError, match=r"x\.npz must be .*got: a file with one array instead of"):
@@ -171,6 +173,8 @@ def test_a_zip_bomb_is_refused_before_it_is_decompressed(folder):
 def test_only_files_of_targets_are_multihot_files(folder):
     assert multihot.is_multihot_file(save(folder / "x.npz"))
     assert multihot.is_multihot_file(save_npy(folder))
+    np.savez(folder / "n.npz", targets=TARGETS, paths=PATHS)
+    assert multihot.is_multihot_file(folder / "n.npz")
     assert not multihot.is_multihot_file(save(folder / "v.npz", features=TARGETS))
     assert not multihot.is_multihot_file(save(folder / "s.npz", scores=TARGETS))
     (folder / "d.npz").write_bytes(b"PK")

@@ -92,10 +92,10 @@ def test_machine_labels_are_unknown_without_a_limit_and_never_change_verified_la
     labelled = read(root, rows)
     assert table(labelled) == table(read(root, ROWS))
     assert labelled.paths[-1] == str(root / f"{C}.png")  # an image with only unknown targets
-    assert labelled.reading.endswith("; 4 machine labels unknown")
+    assert labelled.reading.endswith("; 4 machine labels not used")
     labelled = read(root, rows, machine_labels=0.8)
     assert table(labelled) == table(read(root, ROWS)) | {(B, "Box"): 1, (B, "Dog"): 1}
-    assert labelled.reading.endswith("; 1 machine label with a confidence below 0.8 unknown")
+    assert labelled.reading.endswith("; 1 machine label with a confidence below 0.8 not used")
     with pytest.raises(DataError, match=r"got only machine labels .* add --machine-labels MIN"):
         read(root, MACHINE_ROWS)
     for invalid in (-0.1, 1.1, float("nan")):
@@ -233,7 +233,7 @@ def test_a_table_that_is_too_large_for_the_memory_is_refused(root, monkeypatch):
         ),
         ([*ROWS, f"{A},human,/m/0zz,1"], "line 6: the MID '/m/0zz' must have a name in .*; got no"),
         ([f'{A},human,"{DOG},1'], "unexpected end of data"),
-        ([], "must contain a verified label or a box; got no row"),
+        ([], "must contain a verified label or a box; got no row\\. Give another file\\.$"),
     ],
 )
 def test_an_invalid_row_is_refused_with_its_line(root, rows, message):

@@ -313,7 +313,7 @@ def test_only_folders_with_a_description_are_yolo_folders(tmp_path):
     assert yolo.is_yolo_file(tmp_path / "data.yaml")
     assert not yolo.is_yolo_file(tmp_path / "lost.yaml")
     assert not yolo.is_yolo_file(tmp_path)
-    (tmp_path / "b.yml").write_text(DESCRIPTION)
+    (tmp_path / "b.yml").write_text("\ufeffnames: [dog]\ntrain: images\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"got b\.yml and data\.yaml\. Give one of these files"):
         yolo.read(tmp_path)
 

@@ -1,6 +1,7 @@
 """Read classifications of FiftyOne datasets (JSON), and write predictions with confidences."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,15 @@ from surelabel.data.labels.resolution.image_resolution import resolve_labelled_i
 from surelabel.data.labels.resolution.pre_annotations import select_pre_annotations
 from surelabel.data.labels.resolution.table_options import TARGET_READINGS, TargetReading
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import quote_of_file, read_json
+from surelabel.file_readers import open_regular_file, quote_of_file, read_json
 from surelabel.files import atomic_new_file, check_is_new_file
 from surelabel.records import LabelledImages, Predictions
 from surelabel.storage.image_paths import absolute_image_path
 
 LABELS_FILE, SAMPLES_FILE = "labels.json", "samples.json"
+
+_DATASET_KEY = re.compile(rb'"(?:labels"\s*:\s*\{|samples"\s*:\s*\[)')
+_HEAD_BYTES = 2**22  # start of a file, which contains the classes before the key of the labels
 
 
 def read(
@@ -115,8 +119,22 @@ def is_fiftyone_content(content: Any) -> bool:
 
 
 def is_fiftyone_folder(folder: Path) -> bool:
-    """Return True if a folder contains ``samples.json`` or ``labels.json``."""
-    return any((folder / name).is_file() for name in (SAMPLES_FILE, LABELS_FILE))
+    """Return True if a folder contains ``samples.json`` or ``labels.json`` of FiftyOne.
+
+    A file with one of these names has the key ``samples`` or ``labels`` of FiftyOne near its start.
+    Other programs write files with these names too, such as a list of classes.
+    """
+    return any(_is_dataset_file(folder / name) for name in (SAMPLES_FILE, LABELS_FILE))
+
+
+def _is_dataset_file(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    try:
+        with open_regular_file(file) as stream:
+            return _DATASET_KEY.search(stream.read(_HEAD_BYTES)) is not None
+    except DataError:
+        return False  # the file is not readable, so that its format is unknown
 
 
 def write_predictions(

@@ -108,13 +108,14 @@ def _read_class_folders(folder: Path, names: Sequence[str] | None) -> LabelledIm
             f"{FILE_COLUMN}; got {outside[0]!r} outside a class folder. Move this image to the "
             "folder of its class."
         )
-    parts = {image.split(os.sep)[0] for image in images}
-    if parts <= _SPLITS:
-        raise DataError(
-            f"{folder} must be the folder of one split; got the splits "
-            f"{', '.join(sorted(parts))}. Give {folder / min(parts)}."
-        )
     labels = [os.path.basename(os.path.dirname(image)) for image in images]
+    for splits in ({image.split(os.sep)[0] for image in images}, set(labels)):
+        if splits <= _SPLITS:
+            raise DataError(
+                f"{folder} must be the folder of one split; got the splits "
+                f"{', '.join(sorted(splits))}. Give the folder {min(splits)} with one folder per "
+                "class."
+            )
     columns = resolve_label_columns(folder, set(labels), names)
     column_of = {label: column for column, label in enumerate(columns)}
     targets = np.zeros((len(images), len(columns)))

@@ -28,6 +28,7 @@ ARRAYS = ("targets", "paths", "names")
 NAMES_FILE, PATHS_FILE = "names.txt", "paths.txt"
 MAX_BYTES = 2**32  # of the arrays of an .npz file after decompression
 
+_MAIN_ARRAYS = frozenset({"targets", "paths"})  # a file without names is damaged
 _OTHER_ARCHIVES = frozenset({"features", "scores"})  # keys of archives of vectors and of scores
 _SAVE_AGAIN = "Save plain arrays: numpy.savez(FILE, targets=…, paths=…, names=…)."
 
@@ -141,7 +142,7 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
 
 
 def is_multihot_file(path: Path) -> bool:
-    """Return True for an ``.npy`` file, and for an ``.npz`` file with targets, paths and names.
+    """Return True for an ``.npy`` file, and for an ``.npz`` file with targets and paths.
 
     An ``.npz`` file of feature vectors or of scores is no multi-hot file.
 
@@ -153,7 +154,7 @@ def is_multihot_file(path: Path) -> bool:
             keys = set(array_keys(path))
         except DataError:
             return False  # reading the file raises the error
-        return keys.issuperset(ARRAYS) and keys.isdisjoint(_OTHER_ARCHIVES)
+        return keys.issuperset(_MAIN_ARRAYS) and keys.isdisjoint(_OTHER_ARCHIVES)
     return path.suffix.lower() == ".npy" and path.is_file()
 
 
@@ -193,6 +194,12 @@ def _texts_of_multihot_array(path: Path, key: str, array: npt.NDArray[Any]) -> l
 
 def _read_multihot_texts(file: Path) -> list[str]:
     """Return the lines of ``names.txt`` or ``paths.txt``, which are not empty."""
+    if not file.exists():
+        raise DataError(
+            f"{file} must contain one {'label' if file.name == NAMES_FILE else 'image path'} on "
+            "each line; this file is missing. Add it beside the .npy file, or save an .npz file "
+            "with the arrays targets, paths and names."
+        )
     lines = read_text_list(file)
     if "" in lines:
         raise DataError(

@@ -112,12 +112,14 @@ def read(
     cells = collect_openimages_cells(tables, [] if tree is None else tree.ancestors)
     row_labels = cells.known_labels
     if not row_labels:
-        got = "only machine labels that are unknown" if cells.images else "no row"
-        raise DataError(
-            f"{path} must contain a verified label or a box; got {got}. Give another file, or add "
-            "--machine-labels MIN (in Python machine_labels=MIN) with a confidence that machine "
-            "labels reach."
-        )
+        got, remedy = "no row", "Give another file."
+        if cells.images:
+            got = "only machine labels that are unknown"
+            remedy = (
+                "Give another file, or add --machine-labels MIN (in Python machine_labels=MIN) "
+                "with a confidence that machine labels reach."
+            )
+        raise DataError(f"{path} must contain a verified label or a box; got {got}. {remedy}")
     contradictions = np.array([], np.int64)
     if tree is not None:
         cells, contradictions = expand_openimages_cells(cells, tree.ancestors)
@@ -235,7 +237,7 @@ def _targets_of_cells(
 def _describe_openimages_rows(
     tables: Sequence[OpenImagesRows], machine_labels: float | None
 ) -> list[str]:
-    """Return a description of the files, and of the machine labels that are unknown."""
+    """Return a description of the files, and of the machine labels that are not used."""
     n_boxes = sum(table.is_box for table in tables)
     n_files = {"labels": len(tables) - n_boxes, "boxes": n_boxes}
     kinds = [f"{format_count(n, 'file')} of {kind}" for kind, n in n_files.items() if n]
@@ -243,7 +245,7 @@ def _describe_openimages_rows(
     n_unknown = sum(int((table.kinds == UNKNOWN).sum()) for table in tables)
     if n_unknown:
         limit = "" if machine_labels is None else f" with a confidence below {machine_labels:g}"
-        parts.append(f"{format_count(n_unknown, 'machine label')}{limit} unknown")
+        parts.append(f"{format_count(n_unknown, 'machine label')}{limit} not used")
     return parts
 
 

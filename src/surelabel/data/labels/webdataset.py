@@ -200,8 +200,8 @@ def _entry_of_class(entry: _ClassEntry, classes: _ClassNames | None) -> ImageEnt
         if classes is None:
             raise DataError(
                 f"{entry.member}: the label of the class index {label} must be known; got no file "
-                f"of classes. Add {CLASS_FILES[0]} with one label per line beside the archives, or "
-                "give names."
+                f"of classes. Add {CLASS_FILES[0]} with one label per line beside the archives (in "
+                "Python names=LABELS)."
             )
         if int(label) >= len(classes.names):
             raise DataError(

@@ -30,6 +30,7 @@ YAML_SUFFIXES = (".yaml", ".yml")
 
 _NAMES_KEY = re.compile(rb"^names[ \t]*:", re.MULTILINE)
 _SPLIT_KEY = re.compile(rb"^(?:train|val|validation|test)[ \t]*:", re.MULTILINE)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CLASS = re.compile(r"(\d{1,9})(?:\.0*)?", re.ASCII)  # some programs write the number as 3.0
 _BOX_SIZE = 5  # numbers of a line: class, centre, width and height
 
@@ -127,7 +128,7 @@ def is_yolo_file(file: Path) -> bool:
         return False
     try:
         with open_regular_file(file) as stream:
-            content = stream.read(YAML_LIMIT)
+            content = stream.read(YAML_LIMIT).removeprefix(_BYTE_ORDER_MARK)
     except DataError:
         return False  # reading the file raises the error
     return bool(_NAMES_KEY.search(content) and _SPLIT_KEY.search(content))

@@ -4,6 +4,7 @@ import os
 import pytest
 
 from surelabel.data.labels import FORMATS, read_label_entries, read_labels
+from surelabel.data.labels.resolution.label_files import detect_label_folder_format
 from surelabel.errors import DataError, InputError
 
 COCO = {
@@ -86,6 +87,46 @@ def test_another_format_is_refused(folder, name, data, message):
     (folder / name).write_bytes(data)
     with pytest.raises(DataError, match=message):
         read_labels(folder / name)
+
+
+@pytest.mark.parametrize(
+    "content", [[], [{"image": "a.jpg", "choice": "dog"}], {"LabelName": "/m/0bl9f"}]
+)
+def test_json_of_another_program_is_refused_with_the_known_formats(folder, content):
+    (folder / "x.json").write_text(json.dumps(content, indent=1))
+    with pytest.raises(DataError, match=r"must be a JSON file of COCO, LVIS, Label .*JSON-MIN\)"):
+        read_labels(folder / "x.json")
+
+
+def test_a_folder_without_labels_is_refused(folder):
+    (folder / "notes.txt").touch()
+    with pytest.raises(DataError, match=r"must be a folder with labels, .*got a folder without"):
+        read_labels(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("labels.json", '{"0": "dog", "1": "cat"}'),
+        ("samples.json", '["a.jpg"]'),
+        ("labels.json", "[1"),
+        ("settings.yaml", "names: [dog]\nepochs: 3\n"),
+        ("annotations.xml", "<dataset/>"),
+        ("data.csv", "ImageID,width\na,3\n"),
+    ],
+)
+def test_files_of_other_programs_do_not_change_the_format_of_a_folder(tmp_path, name, text):
+    (tmp_path / "a.jpg").touch()
+    (tmp_path / name).write_text(text)
+    other = "voc" if name.endswith(".xml") else None  # any XML file is one of VOC
+    assert detect_label_folder_format(tmp_path) == other
+    for folder in ("cat", "dog"):
+        (tmp_path / folder).mkdir()
+    assert detect_label_folder_format(tmp_path) == (other or "imagefolder")
+    (tmp_path / "shard.tar").touch()
+    assert detect_label_folder_format(tmp_path) == (other or "webdataset")
+    (tmp_path / "Annotations").mkdir()
+    assert detect_label_folder_format(tmp_path) == "voc"
 
 
 @pytest.mark.parametrize(("name", "function"), [("t.CSV.gz", "read_csv")])

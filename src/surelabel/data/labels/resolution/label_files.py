@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from surelabel.data.labels import (
     arff,
@@ -52,7 +52,13 @@ from surelabel.data.labels.resolution.table_options import (
 )
 from surelabel.data.text_lists import read_first_line
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import contains_url, open_regular_file, parse_json, read_json
+from surelabel.file_readers import (
+    contains_url,
+    open_regular_file,
+    parse_json,
+    quote_of_file,
+    read_json,
+)
 from surelabel.records import LabelledImages
 
 
@@ -110,6 +116,7 @@ _SUFFIXES = {
     ".yml": "yolo",
 }
 _COCO_KEY = re.compile(rb'\s*\{.*"(images|annotations|categories)"\s*:\s*\[', re.DOTALL)
+_COCO_KEYS = frozenset({"images", "annotations", "categories"})
 _HEAD_BYTES = 2**16
 _PANDAS_READERS = {".csv.gz": "read_csv"}  # functions of pandas that read other tables
 _LABEL_FILE_SUFFIXES = (
@@ -276,7 +283,7 @@ def _check_format_options(given: Mapping[str, Any], source: str | Path, kind: st
         if kind not in formats:
             raise InputError(
                 f"{name} can be given only for {', '.join(formats)}; got {source} in the format "
-                f"{kind}. Remove {name}."
+                f"{kind}. Remove this option."
             )
 
 
@@ -296,7 +303,7 @@ def _label_source_error(source: Any) -> InputError:
 
 def _detect_label_file_format(path: Path, options: TableOptions) -> str:
     if path.is_dir():
-        return detect_label_folder_format(path) or "voc"
+        return detect_label_folder_format(path) or _refuse_folder_without_labels(path)
     if not path.exists():
         raise DataError(f"{path} does not exist. Give the path of a file or folder with labels.")
     if nuswide.is_nuswide_path(path):
@@ -334,7 +341,22 @@ def _detect_json_format(path: Path) -> str:
     content = read_json(path, kind="a file of annotations in JSON", remedy="Correct the file.")
     if label_studio.is_label_studio_content(content):
         return "label_studio"
-    return "fiftyone" if fiftyone.is_fiftyone_content(content) else "coco"
+    if fiftyone.is_fiftyone_content(content):
+        return "fiftyone"
+    if isinstance(content, dict) and not _COCO_KEYS.isdisjoint(content):
+        return "coco"
+    raise DataError(
+        f"{path} must be a JSON file of COCO, LVIS, Label Studio (format JSON, not JSON-MIN) or "
+        f"FiftyOne; got {quote_of_file(content)}. Export the dataset again, or give another file."
+    )
+
+
+def _refuse_folder_without_labels(path: Path) -> NoReturn:
+    raise DataError(
+        f"{path} must be a folder with labels, such as data.yaml of YOLO, XML files of VOC or one "
+        "subfolder per label; got a folder without labels. Give a label file or a folder in one of "
+        "the formats that `surelabel show format` lists."
+    )
 
 
 def detect_label_folder_format(folder: Path) -> str | None:

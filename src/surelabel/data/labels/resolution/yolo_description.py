@@ -111,7 +111,7 @@ def resolve_yolo_path(place: str, root: Path, path: str) -> str:
     if "\0" in path or relative == os.pardir or relative.startswith(os.pardir + os.sep):
         raise DataError(
             f"{place}: expected a path inside the folder of the dataset, {root}; got "
-            f"{quote_of_file(path)}. Correct the path, or give images_root (--images-root), the "
+            f"{quote_of_file(path)}. Correct the path, or give images_root, the "
             "folder that contains all images."
         )
     return relative
@@ -146,7 +146,7 @@ def resolve_yolo_split_path(description: YoloDescription, node: YamlNode) -> str
         raise DataError(
             f"{place}: expected a folder of images or a .txt list of images; got "
             f"{quote_of_file(path)}, which does not exist in {root}. Correct the path, or give "
-            "images_root (--images-root), the folder of the dataset."
+            "images_root, the folder of the dataset."
         )
     return relative
 
@@ -230,6 +230,6 @@ def _root_of_content(
     if "\0" in str(root) or not root.is_dir():
         raise DataError(
             f"{place} must be the folder of the dataset; got {quote_of_file(str(root))}, which is "
-            "no folder. Give images_root (--images-root), the folder of the dataset."
+            "no folder. Give images_root, the folder of the dataset."
         )
     return root
