@@ -21,6 +21,7 @@ from surelabel.records.predictions import (
     Predictions,
     check_uncertainty_kind,
 )
+from surelabel.records.question_answers import QuestionAnswers
 from surelabel.records.relevance import Relevance, RowIndices
 from surelabel.records.row_selection import RANDOM_ROW, RowSelection
 from surelabel.records.scores import SCORE_KINDS, LabelledScores
@@ -46,6 +47,7 @@ __all__ = [
     "PairFeatures",
     "Pairs",
     "Predictions",
+    "QuestionAnswers",
     "Relevance",
     "RowIndices",
     "RowSelection",
