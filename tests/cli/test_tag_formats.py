@@ -1,5 +1,9 @@
-import pytest
+from types import SimpleNamespace
 
+import pytest
+from click import UsageError
+
+from surelabel.cli.tag_options import check_images_of_tag_options
 from surelabel.data import PRE_ANNOTATION_WRITERS, read_labels
 from surelabel.recognizer import Recognizer
 
@@ -54,3 +58,10 @@ def test_a_model_without_calibration_is_refused(run, home, random_checkpoint):
     refused = run(*line, "--out", home / "labels.json")
     assert (refused.code, refused.out) == (1, "")
     assert "--format fiftyone requires probabilities; the model is not calibrated" in refused.err
+
+
+def test_images_of_an_object_store_have_no_names_in_cvat():
+    options = SimpleNamespace(format="cvat")
+    with pytest.raises(UsageError, match=r"requires image files; got s3://b/a\.jpg\. Download"):
+        check_images_of_tag_options(["a.jpg", "s3://b/a.jpg"], options)
+    check_images_of_tag_options(["s3://b/a.jpg"], SimpleNamespace(format="fiftyone"))

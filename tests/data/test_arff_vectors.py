@@ -182,7 +182,7 @@ ROW = "1,0,0,1,red,0\n"
         (f"{HEADER}x,0,0,1,red,0\n", "line 11", "'width' must be a number .*; got 'x'"),
         (f"{HEADER}nan,0,0,1,red,0\n", "line 11", "'width' must be a number .*; got 'nan'"),
         (f"{HEADER}1_0,0,0,1,red,0\n", "line 11", "'width' must be a number .*; got '1_0'"),
-        (f"{HEADER}1e39,0,0,1,red,0\n", "line 11", "at most 3e38, .*; got 1e+39"),
+        (f"{HEADER}1e39,0,0,1,red,0\n", "line 11", "between -3.4e38 and 3.4e38, .*; got 1e+39"),
         (f"{HEADER}1,2,0,1,red,0\n", "line 11", "'hot dog' must be one of {1,0} of line 5; got"),
         (f"{HEADER}1,0,0,1,pink,0\n", "line 11", "of {red,dark green,blue} of line 8; got 'pink'"),
         (f"{HEADER}{{6 1}}\n", "line 11", "index of an attribute, from 0 to 5, .*; got '6 1}'"),

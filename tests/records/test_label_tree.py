@@ -94,7 +94,7 @@ def test_columns_of_parents_follow_the_labels():
 
 
 def test_a_label_that_is_not_known_is_refused():
-    with pytest.raises(InputError, match=r"labels of the recognizer; got 'animal' and 1 others"):
+    with pytest.raises(InputError, match=r"recognizer; got 2 other labels, such as 'animal'"):
         TREE.parent_columns([name for name in NAMES if name not in ("animal", "cat")])
 
 

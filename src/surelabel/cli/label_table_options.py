@@ -1,4 +1,4 @@
-"""Define options for the columns and cells of label tables, and print how a table was read."""
+"""Define the options of label tables and other label formats, and print how labels were read."""
 
 import os
 from collections.abc import Mapping
@@ -35,14 +35,14 @@ OPTIONS = (
     click.option(
         "--minus-one",
         type=click.Choice(["negative", "unknown"]),
-        help="Meaning of the target -1 in a table. Without this option, a table with -1 raises "
-        "an error.",
+        help="Meaning of the target -1 in a table or a multi-hot array. Without this option, a "
+        "file with -1 is refused.",
     ),
     click.option(
         "--zero",
         type=click.Choice(["negative", "unknown"]),
-        help="Meaning of the target 0 in a table. The option is required if -1 is negative. "
-        "[negative]",
+        help="Meaning of the target 0 in a table or a multi-hot array. The option is required if "
+        "-1 is negative. [negative]",
     ),
     click.option(
         "--missing",
@@ -99,7 +99,7 @@ NAMES = (
 
 
 def label_table_options(function: Command) -> Command:
-    """Add the options for label tables.
+    """Add the options of label tables and other label formats.
 
     The given values are passed to the command as one dictionary ``table_options``, the keyword
     arguments of :func:`surelabel.data.read_labels`.
@@ -117,7 +117,7 @@ def label_table_options(function: Command) -> Command:
 
 
 def check_no_label_table_options(table_options: Mapping[str, Any], source: str) -> None:
-    """Check that no option for label tables is given for a source of another kind.
+    """Check that no option of label formats is given for a source of another kind.
 
     Raises:
         UsageError: If an option is given.
@@ -133,7 +133,7 @@ def check_no_label_table_options(table_options: Mapping[str, Any], source: str) 
 def print_label_table_reading(terminal: Terminal, source: str, data: "TrainingData") -> None:
     """Print in two status lines how a label file was read, and the counts of its targets.
 
-    Nothing is printed for a split of a collection, for vectors and scores, and for data without
+    Nothing is printed for a split of a collection, for vectors or scores, or for data without
     labels.
 
     Args:

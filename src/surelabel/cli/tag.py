@@ -36,6 +36,7 @@ from surelabel.cli.tag_options import (
     TagOptions,
     TagSelection,
     calibrate_selected_method_option,
+    check_images_of_tag_options,
     check_recognizer_of_tag_options,
     check_recognizer_of_vectors,
     check_tag_options_of_vectors,
@@ -186,8 +187,10 @@ def tag(
     labels = parse_labels_input_option(names)
     if not isinstance(source, list):
         check_tag_options_of_vectors(options, images[0])
-    elif options.sidecar:
-        check_sidecars(source, options.sidecar_name or DEFAULT_NAMING)
+    else:
+        check_images_of_tag_options(source, options)
+        if options.sidecar:
+            check_sidecars(source, options.sidecar_name or DEFAULT_NAMING)
     terminal.print_import_status()
 
     from surelabel.config import method_settings_of_run

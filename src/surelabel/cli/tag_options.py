@@ -18,6 +18,7 @@ from surelabel.cli.shard_options import check_shard_options
 from surelabel.cli.terminal import Terminal
 from surelabel.counts import format_count
 from surelabel.errors import ConfigError, NotFitted
+from surelabel.storage.image_paths import is_object_url
 
 if TYPE_CHECKING:
     from surelabel.arrays import Array
@@ -150,6 +151,19 @@ def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
         )
     check_open_gallery_option(options.gallery, open_gallery=options.open_gallery)
     return options
+
+
+def check_images_of_tag_options(paths: "list[str]", options: TagOptions) -> None:
+    """Check that the images have names for the file of an annotation tool.
+
+    Raises:
+        UsageError: If a file of CVAT is requested, and an image is in an object store.
+    """
+    if options.format == "cvat" and (url := next(filter(is_object_url, paths), None)):
+        raise click.UsageError(
+            f"--format cvat requires image files; got {url}. Download the images, or add --format "
+            "label-studio or --format fiftyone."
+        )
 
 
 def check_recognizer_of_tag_options(recognizer: "Recognizer", options: TagOptions) -> None:

@@ -18,23 +18,24 @@ def read_arff_vectors(
 
     The labels are the attributes that an XML file of Mulan names, or the first or last attributes
     according to the option ``-C`` of MEKA in the relation. All other attributes are features. A
-    numeric feature, and a nominal feature with the values 0 and 1, is one number of the vector. Any
-    other nominal feature is one-hot encoded: one number for each of its values. A string attribute
-    of image paths, such as ``path``, contains the identifiers of the rows.
+    numeric feature, or a nominal feature with the values 0 and 1, is one number of the vector. Any
+    other nominal feature is one-hot encoded: one number for each of its values. If there is a
+    string attribute of image paths, such as ``path``, its values are the paths of the rows.
 
     A label is positive if its value is 1, negative if its value is 0, and unknown if its value is
-    ``?``. In a sparse row, an omitted label is negative.
+    ``?``. A number between 0 and 1 is a soft target. In a sparse row, an omitted label is negative.
 
     Args:
         path: Path of the file, with dense or sparse rows.
         label_file: XML file of Mulan. If None, the file with the name of ``path`` is used if it
             exists; ``emotions.xml`` also belongs to ``emotions-train.arff``.
-        with_labels: Whether the labels are read. If False, the returned vectors have no labels, and
-            a file that states no labels is accepted: all its attributes are features.
+        with_labels: Whether the labels are returned. If False, the file need not state its labels:
+            all attributes of such a file are features, except the image paths.
 
     Raises:
         DataError: If the file or the XML file is not valid, has no row or no feature, if a feature
-            is missing, a text or a date, or if a label has another value than 0 and 1.
+            is missing, a text or a date, if a target is not in [0, 1], or if an image path is
+            repeated.
     """
     table = read_arff_file(
         Path(path), label_file=label_file, with_features=True, with_labels=with_labels

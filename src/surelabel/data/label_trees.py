@@ -45,7 +45,8 @@ def read_label_tree(path: str | Path) -> LabelTree:
                 raise DataError(
                     f"{path}, line {number}: a label must have one parent; got "
                     f"{quote_of_file(parent)} for {quote_of_file(child)}, which has the parent "
-                    f"{quote_of_file(parents[child])} in line {lines[child]}. Remove one of them."
+                    f"{quote_of_file(parents[child])} in line {lines[child]}. Remove one of these "
+                    "pairs."
                 )
             lines.setdefault(child, number)
     if not parents:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surelabel.arrays import Array, ColumnIndices
+from surelabel.counts import format_count
 from surelabel.errors import DataError, InputError
 from surelabel.shapes import check_shapes
 
@@ -65,9 +66,9 @@ class LabelTree:
         unknown = sorted({*self.parents, *self.parents.values()} - column_of.keys())
         if unknown:
             raise InputError(
-                f"All labels of the tree must be labels of the recognizer; got {unknown[0]!r} and "
-                f"{len(unknown) - 1} others that are not. Add the labels, or remove them from the "
-                "tree."
+                f"All labels of the tree must be labels of the recognizer; got "
+                f"{format_count(len(unknown), 'other label')}, such as {unknown[0]!r}. Add the "
+                "labels, or remove them from the tree."
             )
         columns = np.full(len(names), NO_PARENT, np.intp)
         for label, parent in self.parents.items():
@@ -102,7 +103,7 @@ def children_of_columns(parent_columns: ColumnIndices) -> list[list[int]]:
 
 
 def extend_targets(targets: Array, parent_columns: ColumnIndices) -> Array:
-    """Return targets with those that follow from the tree.
+    """Return targets extended by those that follow from the tree.
 
     A positive label makes its ancestors positive, and a negative label makes its descendants
     negative. A parent of negative labels remains unknown, because an image can have another child.
@@ -139,10 +140,10 @@ def isotonic_logits(logits: Array, parent_columns: ColumnIndices) -> Array:
 
         argmin over z' of Σ (z' - z)²  subject to  z'(parent) >= z'(child)
 
-    The solution is exact. The largest value that a label would have without its ancestors is the
-    largest mean of a connected part of the tree that contains the label and descendants of it.
-    Below an upper limit v, its value is the smaller one of this mean and v. The mean u is the root
-    of a convex, decreasing, piecewise linear function,
+    The solution is exact. Without its ancestors, the value of a label is the largest mean of a
+    connected part of the tree that consists of the label and some or none of its descendants. If
+    the parent has the value v, the label has the smaller one of this mean and v. The mean u is the
+    root of a convex, decreasing, piecewise linear function,
 
         h(u) = z - u + Σ over the children of max(0, h(u) of the child),
 

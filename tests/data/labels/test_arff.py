@@ -33,7 +33,7 @@ def test_a_string_attribute_contains_the_image_paths(folder):
     assert labelled.names == ["dog", "red cat"]
     assert labelled.paths == [str(folder / p) for p in ("a.jpg", "b.jpg", "sub/c d.jpg")]
     assert by_nan(labelled) == [[1, 0], [NAN, 1], [0, 0]]
-    assert labelled.reading == "labels of the option -C 2; 2 other attributes not used"
+    assert labelled.reading == "labels from the option -C 2; 2 other attributes not used"
 
 
 def test_names_and_the_root_of_the_images_are_options(folder):

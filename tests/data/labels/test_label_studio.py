@@ -89,7 +89,7 @@ def test_targets_of_several_annotators_are_fractions(folder):
     labelled = read(folder, [task("a.jpg", *several)])
     assert labelled.targets.tolist() == [[1 / 3, 2 / 3]]
     assert labelled.reading.endswith(
-        "targets of 1 task with several annotations are fractions of the annotators"
+        "targets of 1 task with several annotations are fractions of the annotations"
     )
     ten = read(folder, [task("a.jpg", *[annotation(choices("dog"))] * 10)])
     assert ten.targets.tolist() == [[1.0]]

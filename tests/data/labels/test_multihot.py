@@ -112,7 +112,7 @@ def test_minus_one_needs_a_meaning(folder):
         ({"paths": np.array(["a.jpg", ""])}, r"row 1 of paths: .*got ''"),
         ({"paths": np.array(["a.jpg", "a.jpg"])}, r"each image once; got 1 repeated entry"),
         ({"paths": np.array(["a.jpg", "x.jpg"])}, r"must exist; 1 of 2 missing: '.*x\.jpg'"),
-        ({"part": np.array(["train", "test"])}, r"must contain only the arrays .*got also 'part'"),
+        ({"part": np.array(["train", "test"])}, r"must contain only the arrays .*also got 'part'"),
     ],
 )
 def test_an_invalid_array_is_refused(folder, arrays, message):

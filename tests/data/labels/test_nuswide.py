@@ -80,7 +80,7 @@ def test_a_tag_matrix_selects_the_tags_of_a_split(root, name):
     labelled = nuswide.read(root / "NUS_WID_Tags" / file)
     assert labelled.names == ["nature", "blue"]
     assert labelled.targets.T.tolist() == [[c[row] for row in rows] for c in TAGS.values()]
-    assert labelled.reading.endswith(f"2 tags of {file}, a missing tag is negative")
+    assert labelled.reading.endswith(f"2 tags of {file}; a missing tag is negative")
     unknown = nuswide.read(root / "NUS_WID_Tags" / file, missing="unknown")
     np.testing.assert_array_equal(unknown.known, labelled.targets == 1)
     assert unknown.reading.endswith("a missing tag is unknown")

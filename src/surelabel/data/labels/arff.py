@@ -20,13 +20,13 @@ def read(
 ) -> LabelledImages:
     """Read annotated images from an ARFF file.
 
-    A string attribute contains the paths of the images; its name is a name of the image column of a
-    CSV file, such as ``path`` or ``filename``. The labels are the attributes that an XML file of
-    Mulan names, or the first or last attributes according to the option ``-C`` of MEKA in the
-    relation. Other attributes are not used.
+    A string attribute contains the paths of the images. Its name is one of the names that the image
+    column of a CSV file can have, such as ``path`` or ``filename``. The labels are the attributes
+    that an XML file of Mulan names, or the first or last attributes according to the option ``-C``
+    of MEKA in the relation. Other attributes are not used.
 
     A label is positive if its value is 1, negative if its value is 0, and unknown if its value is
-    ``?``. In a sparse row, an omitted label is negative.
+    ``?``. A number between 0 and 1 is a soft target. In a sparse row, an omitted label is negative.
 
     Args:
         path: Path of the file, with dense or sparse rows.
@@ -39,8 +39,8 @@ def read(
 
     Raises:
         DataError: If the file or the XML file is not valid, if no attribute contains image paths,
-            if a path is absolute or leaves the folder, if an image does not exist, or if a label
-            has another value than 0 and 1 or is not in ``names``.
+            if a path is absolute or leaves the folder, if an image does not exist, or if a target
+            is not in [0, 1]. Also if a label is not in ``names``.
     """
     source = Path(path)
     if not has_arff_image_paths(source):

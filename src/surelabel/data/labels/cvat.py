@@ -132,7 +132,7 @@ def write_predictions(
 
     Each label that reaches its threshold is a tag with ``source="auto"`` and the attribute
     ``confidence``, the probability of the label. CVAT keeps this attribute if the labels of the
-    task have a text attribute of this name. ``id`` of an image is its number in the predictions.
+    task have a text attribute of this name. ``id`` of an image is its index in the predictions.
 
     Args:
         predictions: Calibrated predictions, or blocks of them.

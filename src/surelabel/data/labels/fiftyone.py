@@ -53,9 +53,9 @@ def read(
         path: Path of the JSON file, or of a folder with one of these files.
         images_root: Folder to which image paths are relative. If None, the folder of the JSON file
             is used. For ``labels.json``, its subfolder ``data`` is used if it exists.
-        names: Labels to return, in the order of the columns. If None, the classes of the file are
-            returned in their order, followed by the sorted labels that are not among the classes.
-            If a label is not in the file, its targets are unknown.
+        names: Labels to return, in the order of the columns. If None, the classes of the dataset
+            are returned in their order, followed by the sorted labels that are not among the
+            classes. If a label is not in the dataset, its targets are unknown.
         label_field: Field of ``samples.json`` with the labels, such as ``ground_truth``. If None,
             there must be only one field with classifications.
         missing: Meaning of the labels of an image without classifications, ``negative`` or
@@ -63,7 +63,7 @@ def read(
 
     Raises:
         InputError: If ``missing`` has an invalid value, if no field has the name ``label_field``,
-            or if this option is given for ``labels.json``.
+            or if ``label_field`` is given for ``labels.json``.
         DataError: If the file is not such a dataset, if several fields have classifications, or if
             an image does not exist. Also if a label is not in ``classes`` of ``labels.json``, or
             not in ``names``.
@@ -121,8 +121,8 @@ def is_fiftyone_content(content: Any) -> bool:
 def is_fiftyone_folder(folder: Path) -> bool:
     """Return True if a folder contains ``samples.json`` or ``labels.json`` of FiftyOne.
 
-    A file with one of these names has the key ``samples`` or ``labels`` of FiftyOne near its start.
-    Other programs write files with these names too, such as a list of classes.
+    The key ``samples`` or ``labels`` must be in the first 4 MiB of the file, because other programs
+    write files with these names too, such as a list of classes.
     """
     return any(_is_dataset_file(folder / name) for name in (SAMPLES_FILE, LABELS_FILE))
 
@@ -134,7 +134,7 @@ def _is_dataset_file(file: Path) -> bool:
         with open_regular_file(file) as stream:
             return _DATASET_KEY.search(stream.read(_HEAD_BYTES)) is not None
     except DataError:
-        return False  # the file is not readable, so that its format is unknown
+        return False  # the file cannot be read, so its format is unknown
 
 
 def write_predictions(

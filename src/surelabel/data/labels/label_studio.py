@@ -42,13 +42,13 @@ def read(
 
     - In a task with a finished annotation, the selected choices are positive, and all other choices
       are negative. An annotation without a selected choice makes all choices negative.
-    - If several annotators annotated a task, the target of a choice is the fraction of the
-      annotators that selected it. If there are annotations that are marked as ground truth, only
-      these are used.
+    - If a task has several finished annotations, the target of a choice is the fraction of the
+      annotations in which it is selected. If annotations are marked as ground truth, only these are
+      used.
     - Skipped (cancelled) annotations and drafts are ignored. All choices are unknown for a task
       without a finished annotation.
 
-    Regions and other results than choices are ignored.
+    Regions and all other results that are not choices are ignored.
 
     Args:
         path: Path of the JSON file.
@@ -135,10 +135,10 @@ def write_predictions(
 
     In each task, the labels that reach their thresholds are selected. ``data.probabilities`` has
     the probability of each label, and ``data.path`` has the absolute path of the image. Label
-    Studio copies ``data`` to its exports. ``score`` of a prediction is the mean over the labels of
-    the probability that the label is selected correctly. The URLs of the images belong to a server
-    that serves local files from the root folder. The labeling interface must use the names
-    ``image`` and ``labels``.
+    Studio copies ``data`` to its exports. ``score`` of a prediction is the mean, over the labels,
+    of the probability that the label is correctly selected or correctly not selected. The URLs of
+    the images are those of a server with the document root ``/``. In the labeling interface, the
+    tag Image must have the name ``image``, and the tag Choices must have the name ``labels``.
 
     Args:
         predictions: Calibrated predictions, or blocks of them.
@@ -222,6 +222,6 @@ def _describe_tasks(tasks: Sequence[LabelStudioTask], targets: Array, field: str
     if n_several:
         parts.append(
             f"targets of {format_count(n_several, 'task')} with several annotations are fractions "
-            "of the annotators"
+            "of the annotations"
         )
     return ", ".join(parts)

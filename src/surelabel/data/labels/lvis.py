@@ -40,9 +40,9 @@ def read(
 ) -> LabelledImages:
     """Read annotated images from a JSON file of LVIS v1 or v0.5.
 
-    A category with an annotation in an image is positive, also if the category is in
+    A category with an annotation in an image is positive, even if it is in
     ``not_exhaustive_category_ids``. A category in ``neg_category_ids`` is negative. Every other
-    category is unknown, also a category in ``not_exhaustive_category_ids`` without an annotation.
+    category is unknown, even if it is in ``not_exhaustive_category_ids``.
     The labels are the names of the categories as they are written in the file, such as
     ``dog_collar``; synonyms are not read.
 
@@ -60,9 +60,9 @@ def read(
 
     Raises:
         DataError: If the file is not an LVIS file, if an id or a category name is repeated, or if
-            an id is unknown. If a category has an annotation and is in ``neg_category_ids`` of the
-            same image. Also if an image path leaves ``images_root``, an image does not exist, or a
-            category is not in ``names``.
+            an id is unknown. Also if a category has an annotation and is in ``neg_category_ids`` of
+            the same image, if an image path leaves ``images_root``, if an image does not exist, or
+            if a category is not in ``names``.
     """
     path = Path(path)
     content = read_coco_json(path)
@@ -167,7 +167,7 @@ def _lvis_category_indices(
         key: Key of the lists; only ``neg_category_ids`` is required.
 
     Raises:
-        DataError: If a list is missing or no list, or if it contains an unknown id.
+        DataError: If a value is missing or is not a list, or if a list contains an unknown id.
     """
     column = {category: number for number, category in enumerate(categories)}
     indices = []

@@ -65,8 +65,8 @@ def read(
 
     Raises:
         DataError: If the file is damaged, needs pickle, has more than 4 GiB after decompression, or
-            contains other arrays. If an array has a wrong type or shape, a target is not in [0, 1],
-            or a label is repeated. Also if an image path leaves the folder or an image does not
+            contains other arrays. Also if an array has a wrong type or shape, if a target is not in
+            [0, 1], if a label is repeated, if an image path leaves the folder, if an image does not
             exist, or if a label is not in ``names``.
         InputError: If an option has an invalid value.
     """
@@ -119,7 +119,10 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
     """
     path = Path(path)
     if path.suffix.lower() != ".npz":
-        raise InputError(f"Multi-hot targets are written to an .npz file; got {path}. Rename it.")
+        raise InputError(
+            f"Multi-hot targets are written to an .npz file; got {path}. Give a path with the "
+            "suffix .npz."
+        )
     if labelled.row_selection is not None:
         raise InputError(
             "Multi-hot files cannot store how each row was chosen; got images with row_selection. "
@@ -144,7 +147,7 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
 def is_multihot_file(path: Path) -> bool:
     """Return True for an ``.npy`` file, and for an ``.npz`` file with targets and paths.
 
-    An ``.npz`` file of feature vectors or of scores is no multi-hot file.
+    An ``.npz`` file of feature vectors or of scores is not a multi-hot file.
 
     Args:
         path: Path of a file, which may not exist.
@@ -164,7 +167,7 @@ def _read_multihot_archive(path: Path) -> tuple[npt.NDArray[Any], list[str], lis
     arrays = read_arrays(path, ARRAYS, kind=kind, remedy=_SAVE_AGAIN, max_bytes=MAX_BYTES)
     if others := [key for key in array_keys(path) if key not in ARRAYS]:
         raise DataError(
-            f"{path} must contain only the arrays {', '.join(ARRAYS)}; got also "
+            f"{path} must contain only the arrays {', '.join(ARRAYS)}; also got "
             f"{quote_of_file(', '.join(others))}. {_SAVE_AGAIN}"
         )
     return (

@@ -57,8 +57,8 @@ def read(
     - The folder of NUS-WIDE, or ``ImageList/Imagelist.txt``: all images with the concepts.
     - ``ImageList/TrainImagelist.txt`` or ``TestImagelist.txt``: images of a split with the
       concepts.
-    - ``NUS_WID_Tags/AllTags1k.txt``, ``Train_Tags1k.dat`` or ``Test_Tags1k.dat``: the images of the
-      list with the tags of their users.
+    - ``NUS_WID_Tags/AllTags1k.txt``, ``Train_Tags1k.dat`` or ``Test_Tags1k.dat``: all images, or
+      those of a split, with the tags of Flickr users.
 
     The concepts are those of ``Concepts81.txt`` or ``ConceptsList/Concepts81.txt``. The targets of
     a concept are in ``Groundtruth/AllLabels/Labels_CONCEPT.txt``, or for a split in
@@ -95,7 +95,7 @@ def read(
         targets = _read_tag_matrix(folder / TAG_FOLDER / split.tags, image_list, columns, images)
         if missing == "unknown":
             targets[targets == 0] = np.nan
-        reading = f"{len(columns):,} tags of {split.tags}, a missing tag is {missing or 'negative'}"
+        reading = f"{len(columns):,} tags of {split.tags}; a missing tag is {missing or 'negative'}"
     else:
         columns = _read_nuswide_names(folder, CONCEPTS, "ConceptsList")
         targets = mapped_zeros((len(images), len(columns)), np.float64)
@@ -131,7 +131,7 @@ def is_nuswide_path(path: str | Path) -> bool:
 
 
 def _find_nuswide_split(file: Path) -> tuple[_Split, bool] | None:
-    """Return the split of an image list or a tag matrix, and if it is a tag matrix."""
+    """Return the split of a file, and whether the file is a tag matrix; None for other files."""
     folder = Path(os.path.abspath(file)).parent.name
     for split in _SPLITS:
         if (folder, file.name) in ((LIST_FOLDER, split.images), (TAG_FOLDER, split.tags)):
@@ -140,7 +140,7 @@ def _find_nuswide_split(file: Path) -> tuple[_Split, bool] | None:
 
 
 def _resolve_nuswide_path(source: Path) -> tuple[Path, _Split, bool]:
-    """Return the folder of NUS-WIDE, the split, and if the labels are tags."""
+    """Return the folder of NUS-WIDE, the split, and whether the labels are tags."""
     if source.is_dir():
         if not (source / LIST_FOLDER / _SPLITS[0].images).is_file():
             raise DataError(
@@ -165,7 +165,7 @@ def _resolve_nuswide_path(source: Path) -> tuple[Path, _Split, bool]:
 
 
 def _read_nuswide_lines(file: Path) -> list[str]:
-    """Return the lines of a file without surrounding white space and without last empty lines."""
+    """Return the lines of a file without surrounding spaces and without empty lines at the end."""
     return [line.strip() for line in read_text(file).rstrip().split("\n")]
 
 
@@ -180,8 +180,8 @@ def _read_nuswide_names(folder: Path, name: str, subfolder: str) -> list[str]:
     """Return the labels of the list of concepts or tags, which have one line each.
 
     Raises:
-        DataError: If the file is missing, or if a label is empty, is repeated, or is no part of a
-            file name.
+        DataError: If the file is missing, or if a label is empty, is repeated, or cannot be a part
+            of a file name.
     """
     files = [folder / name, folder / subfolder / name]
     file = next((file for file in files if file.is_file()), None)

@@ -53,7 +53,7 @@ def read(
     The columns of image-level labels are ``ImageID,Source,LabelName,Confidence``; a file with the
     columns ``ImageID``, ``LabelName`` and ``XMin`` contains bounding boxes.
 
-    - A verified label with the confidence 1 is positive, and with the confidence 0 negative. Its
+    - A verified label is positive if its confidence is 1, and negative if its confidence is 0. Its
       source is ``verification``, ``crowdsource-verification`` or ``human``.
     - A label with a box is positive, whatever the source and the attributes of the box are.
     - A label of the source ``machine`` is positive if its confidence is at least
@@ -66,8 +66,8 @@ def read(
     its descendants negative; parts are not expanded. The root, ``/m/0bl9f`` in the official file,
     is only used if it has a description or occurs in the rows. Labels were verified one by one, so
     that a label can be positive although its ancestor is negative. The targets of such labels, and
-    of the labels between them, are unknown; the first line of the description counts them.
-    In contrast, rows of one image and one label that contradict each other are refused.
+    of the labels between them, are unknown; ``reading`` states their number. In contrast, rows of
+    one image and one label that contradict each other are refused.
 
     The label of a machine identifier (MID), such as ``/m/0bt9lr``, is its name in the class
     descriptions. Several MIDs with one name are one label: it is positive if any of the MIDs is
@@ -78,16 +78,16 @@ def read(
     Args:
         path: Path of a CSV file, or of a folder; all CSV files in a folder that contain labels or
             boxes are read together.
-        images_root: Folder that contains the image ``ImageID.jpg`` of each ``ImageID``; other
-            suffixes are found. If None, the folder of the CSV files is used.
+        images_root: Folder that contains the image ``ImageID.jpg`` of each ``ImageID``; images
+            with another suffix are also found. If None, the folder of the CSV files is used.
         names: Labels to return, in the order of the columns. If None, the sorted labels are
             returned. Labels that only the hierarchy adds are omitted if they are not in ``names``.
         machine_labels: Smallest confidence in [0, 1] of a machine label that is positive. If None,
             all machine labels are unknown.
         hierarchy: Path of the JSON file of the hierarchy, such as
             ``bbox_labels_600_hierarchy.json``. If None, labels are not expanded.
-        class_descriptions: Path of the CSV file with the name of each MID. If None, the file is
-            searched in the folder of the CSV files: ``class-descriptions.csv``,
+        class_descriptions: Path of the CSV file with the name of each MID. If None, the file
+            in the folder of the CSV files is used: ``class-descriptions.csv``,
             ``oidv7-class-descriptions.csv`` or ``class-descriptions-boxable.csv``.
 
     Raises:
@@ -252,7 +252,7 @@ def _describe_openimages_rows(
 def _describe_contradictions(
     cells: OpenImagesCells, contradictions: CellKeys, descriptions: dict[str, str]
 ) -> list[str]:
-    """Return a description of the targets that contradict each other by the hierarchy."""
+    """Return a description of the targets that are contradictory because of the hierarchy."""
     if not len(contradictions):
         return []
     image, column = divmod(int(contradictions[0]), len(cells.labels))

@@ -62,11 +62,12 @@ def read(
       ``absent``, labels in neither list are unknown. Otherwise, labels that are not in ``labels``
       are negative. Other keys are ignored.
     - ``0001.cls`` contains one class: a class index, counted from 0, or the name of the class. The
-      class is positive, and all other labels are negative. A sample has this class only if its
-      JSON member is missing or has no ``labels``.
+      class is positive, and all other labels are negative. This member is read only if the JSON
+      member of the sample is missing or has no ``labels``.
 
     The labels of class indices are the lines of ``classes.txt``, ``classnames.txt`` or
-    ``names.txt`` beside the archives. Without such a file, class index i is ``names[i]``.
+    ``names.txt`` beside the archives. Without such a file, class index i has the label
+    ``names[i]``.
 
     Args:
         path: Path of a tar archive, or of a folder with tar archives.
@@ -77,9 +78,9 @@ def read(
 
     Raises:
         DataError: If there is no image, if an archive is damaged, if an image has no member with
-            labels, or if a member contains no labels. If a class index has no label, or a class is
-            not in the file of classes. Also if ``images_root`` is given, or if a label is not in
-            ``names``.
+            labels, or if a member contains no labels. Also if a class index has no label, or if a
+            class is not in the file of classes, if ``images_root`` is given, or if a label is not
+            in ``names``.
     """
     if images_root is not None:
         raise DataError(
@@ -189,7 +190,7 @@ def _read_class_entry(image: str, member: str) -> _ClassEntry:
 
 
 def _is_other_number(text: str) -> bool:
-    """Return True for numbers that are no class index, such as ``-1``, ``0.5`` or ``1, 2``."""
+    """Return True for numbers that are not a class index, such as ``-1``, ``0.5`` or ``1, 2``."""
     return _NUMBERS.fullmatch(text) is not None and _INDEX.fullmatch(text) is None
 
 
@@ -200,8 +201,8 @@ def _entry_of_class(entry: _ClassEntry, classes: _ClassNames | None) -> ImageEnt
         if classes is None:
             raise DataError(
                 f"{entry.member}: the label of the class index {label} must be known; got no file "
-                f"of classes. Add {CLASS_FILES[0]} with one label per line beside the archives (in "
-                "Python names=LABELS)."
+                f"of classes. Add {CLASS_FILES[0]} with one label per line beside the archives, or "
+                "give names=LABELS in Python."
             )
         if int(label) >= len(classes.names):
             raise DataError(

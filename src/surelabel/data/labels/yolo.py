@@ -45,16 +45,16 @@ def read(
 ) -> LabelledImages:
     """Read annotated images of a split of a YOLO dataset in the layout of Ultralytics.
 
-    ``data.yaml`` contains the labels in ``names``, a list or a mapping from class numbers. It
-    contains the images of each split in ``train``, ``val`` and ``test``: a folder, a ``.txt`` list
-    of images, or a list of these. The labels of ``images/train/1.jpg`` are in
+    ``data.yaml`` contains the labels in ``names``, a list or a mapping from class numbers. Its keys
+    ``train``, ``val`` (or ``validation``) and ``test`` contain the images of each split: a folder,
+    a ``.txt`` list of images, or a list of these. The labels of ``images/train/1.jpg`` are in
     ``labels/train/1.txt``: the last folder ``images`` in the path is replaced by ``labels``.
     Without such a folder, the file is beside the image.
 
     Each line of a ``.txt`` file is an object: its class number, and the coordinates of a box, a
     polygon or a box with keypoints. A class with an object in an image is positive, and all other
     classes are negative. An empty file means that all classes are negative. The targets of an image
-    without ``.txt`` file are unknown, unless ``missing`` is ``negative``.
+    without a ``.txt`` file are unknown, unless ``missing`` is ``negative``.
 
     Args:
         path: Path of ``data.yaml``, or of a folder that contains this file.
@@ -118,8 +118,8 @@ def read(
 def is_yolo_file(file: Path) -> bool:
     """Return True if a file is the description of a YOLO dataset, such as ``data.yaml``.
 
-    The file has the suffix ``.yaml`` or ``.yml``, and the keys ``names`` and ``train``, ``val`` or
-    ``test`` at the start of lines.
+    The file has the suffix ``.yaml`` or ``.yml``. It contains the key ``names``, and ``train``,
+    ``val``, ``validation`` or ``test``, at the start of lines.
 
     Args:
         file: Path of a file, which may not exist.
@@ -241,7 +241,7 @@ def _read_yolo_classes(file: str, description: YoloDescription) -> set[int]:
 def _are_yolo_coordinates(numbers: Sequence[str]) -> bool:
     """Return True for a box, a polygon, or a box with keypoints of 2 or 3 numbers each.
 
-    The line of a prediction, which has the confidence after the box, is no annotation.
+    The line of a prediction has a confidence after the box, and is not an annotation.
     """
     n_more = len(numbers) + 1 - _BOX_SIZE
     if n_more < 0 or (n_more % 2 and n_more % 3):

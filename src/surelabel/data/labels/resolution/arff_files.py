@@ -53,8 +53,8 @@ def is_arff_path(path: str | Path) -> bool:
 def has_arff_image_paths(path: str | Path) -> bool:
     """Return True if an ARFF file has a string attribute of image paths, such as ``path``.
 
-    Only the header of the file is read. The names of image columns of a CSV file are accepted,
-    without distinction of capital letters.
+    Only the header of the file is read. The names that the image column of a CSV file can have
+    are accepted, and are not case-sensitive.
 
     Raises:
         DataError: If the file cannot be read, or its header is invalid.
@@ -70,14 +70,14 @@ def read_arff_file(
 
     Args:
         path: Path of the file.
-        label_file: XML file of Mulan with the labels. If None, it is found by its name.
+        label_file: XML file of Mulan with the labels. If None, the file is found by its name.
         with_features: Whether all attributes except the labels and the image paths are features.
             If False, these attributes are not used, and the vectors have no numbers.
         with_labels: Whether the file must state its labels. If False, labels are optional.
 
     Raises:
-        DataError: If the file or the XML file is invalid, if no label is stated, if a label does
-            not have the values 0 and 1, or if a feature is a text or a date.
+        DataError: If the file or the XML file is invalid, if no label is stated, if a label is
+            not in [0, 1], or if a feature is a text or a date.
     """
     with _open_arff_file(path) as (header, lines):
         labels, reading = label_attributes_of_arff(path, header, label_file)
@@ -85,7 +85,8 @@ def read_arff_file(
             files = " or ".join(file.name for file in candidate_mulan_xml_files(path))
             raise DataError(
                 f"{path} must state which attributes are labels, by an XML file of Mulan ({files}) "
-                "or by the option -C in @relation; got neither. Give the XML file."
+                "or by the option -C in @relation; got neither. Add this "
+                "XML file, or give --label-file FILE (in Python label_file=FILE)."
             )
         image = _image_attribute(path, header)
         used = {*labels, image}

@@ -55,7 +55,7 @@ class ArffHeader:
 
     Attributes:
         attributes: Attributes in the order of the columns.
-        n_labels: Number of label attributes of the option ``-C`` of MEKA in the relation. The
+        n_labels: Number of label attributes, from the option ``-C`` of MEKA in the relation. The
             labels are the first attributes if the number is positive, and the last attributes if
             the number is negative. Without the option, the value is None.
     """

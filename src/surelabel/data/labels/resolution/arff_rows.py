@@ -68,7 +68,8 @@ def read_arff_rows(path: Path, lines: NumberedLines, columns: ArffColumns) -> Ar
     """Read the rows of an ARFF file after the declaration ``@data``.
 
     A sparse row (``{1 0.5, 7 1}``) states some values with the index of their attribute, counted
-    from 0. An omitted number is 0, and an omitted nominal value is the first value of its list.
+    from 0. An omitted number is 0, and an omitted nominal value is the first value of its list. If
+    this value is 1 and all values of the list are 0 or 1, the row is refused.
 
     Args:
         path: Path of the file, for messages.
@@ -108,7 +109,7 @@ def read_arff_rows(path: Path, lines: NumberedLines, columns: ArffColumns) -> Ar
 
 
 class _RowParser:
-    """Parser of the rows of one ARFF file, which returns the numbers of a vector with indices."""
+    """Parser of the rows of one ARFF file."""
 
     def __init__(self, columns: ArffColumns) -> None:
         self.attributes = columns.attributes
@@ -174,8 +175,8 @@ class _RowParser:
         if not np.isfinite(vector).all():
             row = int(np.flatnonzero(~np.isfinite(vector))[0])
             raise DataError(
-                f"{place}: a feature must be at most 3e38, the limit of float32; got "
-                f"{numbers[row]}. Correct the row."
+                f"{place}: a feature must be between -3.4e38 and 3.4e38, the range of "
+                f"float32; got {numbers[row]}. Correct the row."
             )
         return indices, vector
 
@@ -246,7 +247,7 @@ class _RowParser:
 
 
 def _vector_width(attribute: ArffAttribute) -> int:
-    """Return how many numbers of a vector a feature has: one for each value of other lists."""
+    """Return the number of vector entries of a feature: 1, or the number of one-hot values."""
     return 1 if attribute.type == "numeric" or _is_binary(attribute) else len(attribute.values)
 
 

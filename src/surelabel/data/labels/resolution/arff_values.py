@@ -115,7 +115,7 @@ def split_sparse_arff_row(text: str, n_attributes: int) -> dict[int, str | None]
 
 
 def skip_arff_separator(text: str, position: int) -> tuple[int, bool]:
-    """Return the position after white space with at most one comma, and if there is a comma."""
+    """Return the position after white space and at most one comma, and True if there is a comma."""
     match = _SEPARATOR.match(text, position)
     return (position, False) if match is None else (match.end(), bool(match[1]))
 

@@ -20,7 +20,8 @@ def find_class_descriptions(folder: Path) -> Path | None:
         folder: Path of the folder.
 
     Raises:
-        DataError: If several files describe all classes, or only several the boxable classes.
+        DataError: If several files describe all classes. Also if no file describes all classes, and
+            several files describe the boxable classes.
     """
     files = sorted(folder.glob("*class-descriptions*.csv"))
     complete = [file for file in files if "boxable" not in file.name]

@@ -39,7 +39,7 @@ def check_fiftyone_classes(place: str, classes: Any) -> list[str]:
         classes: Value of a JSON file.
 
     Raises:
-        DataError: If ``classes`` is not a list of labels without repetition.
+        DataError: If ``classes`` is neither None nor a list of distinct labels.
     """
     if classes is None:
         return []

@@ -171,10 +171,11 @@ def read_labels(
         separator: Separator of the labels in one column of labels: ``comma``, ``semicolon``,
             ``pipe`` or ``space``. If None, the only one of ``,``, ``;`` and ``|`` in the column is
             used. A label that contains the separator is written in double quotes.
-        minus_one: Meaning of the target -1, ``negative`` or ``unknown``. If None, a table with -1
-            is refused.
-        zero: Meaning of the target 0, ``negative`` or ``unknown``. If None, 0 is negative; but a
-            table with -1 and 0 is refused if ``minus_one`` is ``negative``.
+        minus_one: Meaning of the target -1 in a table or a multi-hot array, ``negative`` or
+            ``unknown``. If None, a source with -1 is refused.
+        zero: Meaning of the target 0 in a table or a multi-hot array, ``negative`` or ``unknown``.
+            If None, 0 is negative; but a source with -1 and 0 is refused if ``minus_one`` is
+            ``negative``.
         missing: Meaning of missing annotations, ``negative`` or ``unknown``: labels that are not
             keywords in an XMP sidecar, tags that an image of NUS-WIDE does not have, the missing
             ``.txt`` file of an image of YOLO, and images of CVAT or FiftyOne without labels. If
@@ -182,10 +183,10 @@ def read_labels(
         split: Split of ``data.yaml`` of YOLO to read.
         label_field: Field of FiftyOne, or tag Choices of Label Studio, that contains the labels.
         label_file: XML file of Mulan with the labels of an ARFF file.
-        with_predictions: Whether the predictions of Label Studio are read where a task has no
+        with_predictions: Whether the predictions of Label Studio are read for tasks without a
             finished annotation. If None, they are not read.
-        machine_labels: Lowest confidence in [0, 1] of the labels of Open Images that machines
-            assigned and that are read as positive. If None, they are unknown.
+        machine_labels: Lowest confidence in [0, 1] at which machine labels of Open Images are
+            positive. If None, all machine labels are unknown.
         hierarchy: JSON file with the hierarchy of Open Images. Positive targets are extended to
             ancestors, and negative targets to descendants.
         class_descriptions: CSV file with the names of the labels of Open Images. If None, the file

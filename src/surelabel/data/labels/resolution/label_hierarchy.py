@@ -12,7 +12,7 @@ from surelabel.file_readers import quote_of_file, read_json
 
 @dataclass(frozen=True)
 class LabelHierarchy:
-    """Labels with their more general labels.
+    """Hierarchy of labels.
 
     Attributes:
         root: Label of the root of the tree, which includes all other labels.
@@ -35,7 +35,7 @@ def read_label_hierarchy(path: Path) -> LabelHierarchy:
 
     Raises:
         DataError: If the file cannot be read or is not JSON, if a node is invalid, or if a label is
-            its own ancestor. The message contains the place of the node.
+            its own ancestor. The message contains the position of the node.
     """
     tree = read_json(path, kind="a label hierarchy in JSON", remedy="Correct the file.")
     parents: dict[str, set[str]] = {}
@@ -55,7 +55,7 @@ def read_label_hierarchy(path: Path) -> LabelHierarchy:
 
 
 def _edges_of_hierarchy(path: Path, tree: Any) -> Iterator[tuple[str, str | None]]:
-    """Yield the label of each node with the label of its parent, which is None for parts.
+    """Yield the label of each node with its parent, which is None for the root and for parts.
 
     Raises:
         DataError: If a node is invalid.

@@ -76,7 +76,7 @@ def _labels_of_probabilities(data: dict[str, Any]) -> set[str]:
 
 
 def _objects_of_key(place: str, value: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the list of objects at a key; some exports contain only the ids of predictions."""
+    """Return the list of objects at a key; predictions that are only an id are omitted."""
     objects = value.get(key)
     objects = [] if objects is None else objects
     if isinstance(objects, list) and key == "predictions":

@@ -23,8 +23,8 @@ _FILE_URL = re.compile(r"file://(?:localhost)?(?=/)")
 def data_of_image(path: str) -> dict[str, Any]:
     """Return ``data`` of a task: the URL ``image`` and the absolute ``path`` of an image.
 
-    The URL belongs to a server that serves local files from the root folder. The URL of an object
-    store remains unchanged.
+    The URL is that of a server with the document root ``/``. The URL of an object store remains
+    unchanged.
 
     Example:
         >>> data_of_image("/images/a dog.jpg")["image"]
@@ -51,15 +51,15 @@ def image_of_data(place: str, data: dict[str, Any], *, is_root_known: bool) -> s
         of the server for ``/data/upload/``.
 
     Raises:
-        DataError: If there is no image or no unique image, if the image has another URL, or if its
-            path leaves the folder of the images.
+        DataError: If there is no image or no unique image, if the image has a URL of another kind,
+            or if its path leaves the folder of the images.
     """
     value = data.get("image")
     if not isinstance(value, str):
         values = {key: text for key, text in data.items() if _is_image_text(text)}
         if len(values) != 1:
             raise DataError(
-                f"{place}: data must contain the path of one image, as image; got "
+                f"{place}: data must contain the path of one image, with the key image; got "
                 f"{quote_first_unresolved(list(values)) or 'no path'}. Rename the key of the path "
                 "to image."
             )

@@ -33,7 +33,8 @@ def label_attributes_of_arff(
         neither source exists, the list and the description are empty.
 
     Raises:
-        DataError: If the XML file is invalid, a label is no attribute, or both sources differ.
+        DataError: If the XML file is invalid, if a label is not an attribute, or if both sources
+            differ.
     """
     xml = find_mulan_xml(path) if label_file is None else Path(label_file)
     n_attributes, n_labels = len(header.attributes), header.n_labels
@@ -42,7 +43,7 @@ def label_attributes_of_arff(
         columns = range(n_labels) if n_labels > 0 else range(n_attributes + n_labels, n_attributes)
         by_option = list(columns)
     if xml is None:
-        return by_option, f"labels of the option -C {n_labels}" if by_option else ""
+        return by_option, f"labels from the option -C {n_labels}" if by_option else ""
     names = set(read_mulan_labels(xml))
     by_xml = [i for i, attribute in enumerate(header.attributes) if attribute.name in names]
     if len(by_xml) < len(names):
@@ -62,7 +63,7 @@ def label_attributes_of_arff(
 
 
 def candidate_mulan_xml_files(path: Path) -> list[Path]:
-    """Return the paths at which the XML file of an ARFF file is searched.
+    """Return the possible paths of the XML file of an ARFF file, the longest name first.
 
     Example:
         >>> [file.name for file in candidate_mulan_xml_files(Path("emotions-train.arff"))]
@@ -77,7 +78,7 @@ def candidate_mulan_xml_files(path: Path) -> list[Path]:
 def find_mulan_xml(path: Path) -> Path | None:
     """Return the XML file with the name of an ARFF file, or None if there is no such file.
 
-    The last parts of the name may be missing, so that ``emotions.xml`` belongs to
+    The name of the XML file can lack the last parts of the name: ``emotions.xml`` belongs to
     ``emotions-train.arff``. The file with the longest name is returned.
     """
     return next((file for file in candidate_mulan_xml_files(path) if file.is_file()), None)

@@ -1,4 +1,4 @@
-"""Combine rows of Open Images to the known targets of pairs of an image and a label."""
+"""Combine rows of Open Images into the known targets of pairs of an image and a label."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ def collect_openimages_cells(
 
     Raises:
         DataError: If a label is both positive and negative in an image; the message contains the
-            line of both rows.
+            lines of both rows.
     """
     image_codes: dict[str, int] = {}
     label_codes: dict[str, int] = {}

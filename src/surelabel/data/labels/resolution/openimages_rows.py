@@ -53,7 +53,7 @@ class OpenImagesRows:
 
 
 def openimages_columns(path: Path) -> tuple[str, ...] | None:
-    """Return the columns of a file of Open Images that are read, or None for another file.
+    """Return the columns to read from a file of Open Images, or None for another file.
 
     Args:
         path: Path of a file.
@@ -105,11 +105,11 @@ def read_openimages_rows(path: Path, machine_labels: float | None) -> OpenImages
 
 
 def line_of_openimages_row(path: Path, row: int) -> int:
-    """Return the number of the line of a row, without the header and empty lines.
+    """Return the line number of a row in its file.
 
     Args:
         path: Path of the file.
-        row: Index of the row.
+        row: Index of the row; the header and empty lines are not counted.
     """
     with open_csv_rows(path) as rows:
         lines = (line for line, cells in rows if cells)
@@ -141,7 +141,8 @@ def _read_openimages_cells(path: Path, columns: tuple[str, ...]) -> dict[str, pa
         ).unify_dictionaries()
     except (pa.ArrowInvalid, OSError) as error:
         raise _invalid_openimages_line(path, len(header)) or DataError(
-            f"{path} cannot be read: {str(error)[:300]}."
+            f"{path} must be a CSV file in UTF-8; got: {' '.join(str(error).split())[:300]}. "
+            "Correct the file."
         ) from error
     empty = pa.array([], kind)
     return {
@@ -151,7 +152,7 @@ def _read_openimages_cells(path: Path, columns: tuple[str, ...]) -> dict[str, pa
 
 
 def _invalid_openimages_line(path: Path, n_columns: int) -> DataError | None:
-    """Return an error for the first line with another number of columns than the header, if any."""
+    """Return an error for the first line with a wrong number of columns, or None without one."""
     with open_csv_rows(path) as rows:
         for line, row in rows:
             if row and len(row) != n_columns:

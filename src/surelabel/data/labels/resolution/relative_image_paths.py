@@ -15,11 +15,11 @@ def check_relative_image_path(place: str, path: str, *, allows_absolute: bool = 
     Args:
         place: Place of the path in messages, such as ``labels.csv, line 3``.
         path: Path of an image, with ``/`` or ``\\`` between folders.
-        allows_absolute: Whether the annotation format has absolute paths.
+        allows_absolute: Whether the annotation format allows absolute paths.
 
     Raises:
         DataError: If the path is empty, contains a NUL byte or is not valid UTF-8, if it leaves the
-            folder by ``..``, or if it is absolute and the format has no absolute paths.
+            folder by ``..``, or if it is absolute and ``allows_absolute`` is False.
     """
     normalized = posixpath.normpath(path.replace("\\", "/"))
     has_root = posixpath.isabs(normalized) or bool(ntpath.splitdrive(normalized)[0])

@@ -1,7 +1,7 @@
 """Read YAML files that can be damaged or untrusted, as texts, lists and mappings with lines.
 
 No tag is interpreted, so that a file cannot create objects, and a label such as ``no`` or ``007``
-remains a text. Anchors and aliases are refused, because a short file can expand to a content that
+remains a text. Anchors and aliases are refused, because a short file can expand to content that
 exceeds the memory.
 """
 
@@ -29,7 +29,7 @@ class YamlNode:
 
     Attributes:
         line: Line of the value, counted from 1.
-        value: Text of a scalar, list or mapping. If None, the scalar is empty or ``null``.
+        value: Text of a scalar, a list or a mapping. If None, the scalar is empty or ``null``.
     """
 
     line: int
@@ -44,8 +44,8 @@ def read_yaml_mapping(path: str | Path) -> dict[str, YamlNode]:
 
     Raises:
         DataError: If the file cannot be read, has more than 1 MiB, or is not YAML with one mapping.
-            If it contains an anchor, an alias, a tag, a repeated key or a key that is not a scalar,
-            or if it is nested more than 16 times. The message contains the line.
+            Also if it contains an anchor, an alias, a tag, a repeated key or a key that is not a
+            scalar, or if it is nested more than 16 times. The message contains the line.
     """
     with open_regular_file(path) as stream:
         size = os.fstat(stream.fileno()).st_size

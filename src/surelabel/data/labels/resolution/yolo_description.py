@@ -39,7 +39,7 @@ def read_yolo_description(file: Path, images_root: str | Path | None) -> YoloDes
     Args:
         file: Path of the file.
         images_root: Folder to which the paths of the splits are relative. If None, the ``path`` of
-            the file, relative to its folder, is used, and the folder of the file without ``path``.
+            the file, relative to its folder, is used; without ``path``, the folder of the file.
 
     Raises:
         DataError: If the file is not YAML, has no labels or no split, or if a label, a class number
