@@ -91,10 +91,11 @@ def write_tags(
     blocks = partial.finished_blocks()
     if options.selects_labels or options.format:
         blocks = (with_shown_labels(block, selection) for block in blocks)
-    if options.format:
+    if options.format == "cvat":
         folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
-        names_of_images = {"images_root": folder} if options.format == "cvat" else {}
-        PRE_ANNOTATION_WRITERS[options.format](blocks, options.out, **names_of_images)
+        PRE_ANNOTATION_WRITERS["cvat"](blocks, options.out, images_root=folder)
+    elif options.format:
+        PRE_ANNOTATION_WRITERS[options.format](blocks, options.out)
     else:
         write_prediction_blocks(
             blocks, options.out, skipped=partial.skipped, spreadsheet_safe=options.spreadsheet_safe

@@ -28,17 +28,8 @@ if TYPE_CHECKING:
 
 DEFAULT_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 5.0, 0.5, 86_400  # seconds
 FINITE_OPTIONS = {  # options of outputs that need the last image, or of other inputs
-    *(
-        "out",
-        "format",
-        "spreadsheet_safe",
-        "shard",
-        "cluster",
-        "cluster_workers",
-        "remove",
-        "heat_maps",
-    ),
-    *("gallery", "open_gallery", "strict", "image_column", "ignore"),
+    *("out", "format", "spreadsheet_safe", "shard", "cluster", "cluster_workers", "remove"),
+    *("heat_maps", "gallery", "open_gallery", "strict", "image_column", "ignore"),
 }
 METHOD_OPTIONS = {"method", "settings", "template", "max_passes"}  # not recorded in an index
 

@@ -2,11 +2,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from surelabel.data.labels import cvat
-from surelabel.errors import DataError, InputError, NotFitted
+from surelabel.errors import DataError, InputError
 from surelabel.records import Predictions
 
 NAN = pytest.approx(np.nan, nan_ok=True)
@@ -244,33 +242,4 @@ def test_predictions_that_xml_cannot_hold_are_refused(folder):
     odd.paths[0] = "s3://bucket/a.jpg"
     with pytest.raises(DataError, match=r"must be in the folder .*; got s3://bucket/a.jpg"):
         cvat.write_predictions(odd, file)
-    with pytest.raises(NotFitted, match="Probabilities need a calibrated recognizer"):
-        cvat.write_predictions(predictions_of(folder, [[0.9, 0.2]], calibration=None), file)
     assert not file.exists()
-    file.write_text("annotations")
-    with pytest.raises(DataError, match="must be a new file"):
-        cvat.write_predictions(predictions_of(folder, [[0.9, 0.2]]), file)
-
-
-labels = st.lists(
-    st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1),
-    min_size=1,
-    max_size=4,
-    unique=True,
-)
-
-
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(names=labels, data=st.data())
-def test_written_predictions_are_read_with_the_same_tags(folder, names, data):
-    values = st.lists(st.floats(0.01, 0.99), min_size=len(names), max_size=len(names))
-    probabilities = data.draw(st.lists(values, min_size=3, max_size=3))
-    predictions = predictions_of(folder, probabilities, names)
-    threshold = data.draw(st.floats(0.0, 1.0))
-    (folder / "tags.xml").unlink(missing_ok=True)
-    cvat.write_predictions(predictions, folder / "tags.xml", thresholds=threshold)
-    labelled = cvat.read(folder / "tags.xml", missing="negative")
-    assert (labelled.names, labelled.paths) == (names, list(predictions.paths))
-    assert labelled.targets.astype(bool).tolist() == (
-        (predictions.probabilities >= threshold).tolist()
-    )

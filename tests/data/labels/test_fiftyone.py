@@ -2,11 +2,9 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from surelabel.data.labels import fiftyone
-from surelabel.errors import DataError, InputError, NotFitted
+from surelabel.errors import DataError, InputError
 from surelabel.records import Predictions
 
 NAN = pytest.approx(np.nan, nan_ok=True)
@@ -261,38 +259,3 @@ def test_predictions_are_lists_of_labels_with_confidences(folder):
     assert [one["confidence"] for one in third] == pytest.approx([0.8, 0.6], abs=2e-6)
     assert (len(first), second) == (1, [])
     assert fiftyone.read(folder / "out").targets.tolist() == [[1, 0], [0, 0], [1, 1]]
-
-
-def test_predictions_without_probabilities_and_existing_files_are_refused(folder):
-    file = folder / "labels.json"
-    with pytest.raises(NotFitted, match="Probabilities need a calibrated recognizer"):
-        fiftyone.write_predictions(predictions_of(folder, [[0.9, 0.2]], calibration=None), file)
-    assert not file.exists()
-    file.write_text("annotations")
-    with pytest.raises(DataError, match="must be a new file"):
-        fiftyone.write_predictions(predictions_of(folder, [[0.9, 0.2]]), file)
-    assert file.read_text() == "annotations"
-
-
-labels = st.lists(
-    st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1),
-    min_size=1,
-    max_size=4,
-    unique=True,
-)
-
-
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(names=labels, data=st.data())
-def test_written_predictions_are_read_with_the_same_tags(folder, names, data):
-    values = st.lists(st.floats(0.01, 0.99), min_size=len(names), max_size=len(names))
-    probabilities = data.draw(st.lists(values, min_size=3, max_size=3))
-    predictions = predictions_of(folder, probabilities, names)
-    threshold = data.draw(st.floats(0.0, 1.0))
-    (folder / "labels.json").unlink(missing_ok=True)
-    fiftyone.write_predictions(predictions, folder / "labels.json", thresholds=threshold)
-    labelled = fiftyone.read(folder / "labels.json")
-    assert (labelled.names, labelled.paths) == (names, list(predictions.paths))
-    assert labelled.targets.astype(bool).tolist() == (
-        (predictions.probabilities >= threshold).tolist()
-    )

@@ -3,11 +3,9 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from surelabel.data.labels import label_studio
-from surelabel.errors import DataError, InputError, NotFitted
+from surelabel.errors import DataError, InputError
 from surelabel.records import Predictions
 
 NAN = pytest.approx(np.nan, nan_ok=True)
@@ -266,45 +264,3 @@ def test_thresholds_select_the_labels(folder):
         "dog": [1, 1],
         "cat": [0, 1],
     }
-
-
-def test_uncalibrated_predictions_are_refused(folder):
-    predictions = predictions_of(folder, [[0.9, 0.2]], calibration=None)
-    with pytest.raises(NotFitted, match="Probabilities need a calibrated recognizer"):
-        label_studio.write_predictions(predictions, folder / "tasks.json")
-    assert not (folder / "tasks.json").exists()
-
-
-def test_a_file_that_may_contain_annotations_is_never_replaced(folder):
-    (folder / "tasks.json").write_text("annotations")
-    with pytest.raises(DataError, match="must be a new file"):
-        label_studio.write_predictions(predictions_of(folder, [[0.9, 0.2]]), folder / "tasks.json")
-    assert (folder / "tasks.json").read_text() == "annotations"
-
-
-labels = st.lists(
-    st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1),
-    min_size=1,
-    max_size=4,
-    unique=True,
-)
-
-
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(names=labels, data=st.data())
-def test_written_predictions_are_read_with_the_same_tags(folder, names, data):
-    shape = 3, len(names)
-    values = st.floats(0.01, 0.99)
-    probabilities = data.draw(
-        st.lists(st.lists(values, min_size=shape[1], max_size=shape[1]), min_size=3, max_size=3)
-    )
-    predictions = predictions_of(folder, probabilities, names=names)
-    threshold = data.draw(st.floats(0.0, 1.0))
-    (folder / "tasks.json").unlink(missing_ok=True)
-    label_studio.write_predictions(predictions, folder / "tasks.json", thresholds=threshold)
-    expected = predictions.probabilities >= threshold
-    without_names = label_studio.read(folder / "tasks.json", with_predictions=True)
-    assert sorted(map(str, without_names.names)) == sorted(names)
-    labelled = label_studio.read(folder / "tasks.json", with_predictions=True, names=names)
-    assert labelled.targets.astype(bool).tolist() == expected.tolist()
-    assert labelled.paths == list(predictions.paths)
