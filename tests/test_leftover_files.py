@@ -5,7 +5,7 @@ import time
 import pytest
 
 from surelabel import leftover_files
-from surelabel.file_locks import PathLock
+from surelabel.file_locks import PathLock, lock_path
 from surelabel.leftover_files import (
     MAX_AGE,
     delete_leftovers_beside,
@@ -80,6 +80,15 @@ def test_a_folder_of_the_package_is_swept_by_age(tmp_path):
     delete_leftovers_in(tmp_path, min_age=0)
     assert names(tmp_path) == ["kept"]
     delete_leftovers_in(tmp_path / "nowhere")
+
+
+def test_lock_files_of_killed_processes_are_deleted_with_their_temporary_paths(tmp_path):
+    make(tmp_path, ".a.0123abcd.new", ".b.0123abcd.new", ".c.0123abcd.new")
+    (tmp_path / ".a.lock").touch()  # a process that was killed
+    with lock_path(tmp_path / "b"):
+        delete_leftovers_in(tmp_path)
+        assert names(tmp_path) == [".b.0123abcd.new", ".b.lock", ".c.0123abcd.new"]
+    assert names(tmp_path) == [".b.0123abcd.new", ".c.0123abcd.new"]
 
 
 def test_a_link_is_deleted_and_not_what_it_leads_to(tmp_path):

@@ -62,7 +62,7 @@ class PathLock(NamedTuple):
 
 
 @contextmanager
-def lock_path(path: Path) -> Iterator[PathLock]:
+def lock_path(path: Path, *, max_wait: float = MAX_WAIT_SECONDS) -> Iterator[PathLock]:
     """Lock a path for writing, with the lock file ``.NAME.lock`` beside the path.
 
     The path itself need not exist. The lock file is deleted at the end. If no lock can be created,
@@ -70,12 +70,13 @@ def lock_path(path: Path) -> Iterator[PathLock]:
 
     Args:
         path: Absolute path of the file or folder to write.
+        max_wait: Time to wait for another process or thread that holds the lock, in seconds.
 
     Raises:
-        DataError: If another process or thread holds the lock for more than 60 seconds.
+        DataError: If another process or thread holds the lock for longer than ``max_wait``.
     """
     lock_file = path.parent / f".{path.name}.lock"
-    descriptor, is_abandoned = _acquire_path_lock(path, lock_file)
+    descriptor, is_abandoned = _acquire_path_lock(path, lock_file, max_wait)
     if descriptor is None:
         yield PathLock(is_held=False, is_abandoned=False)
         return
@@ -89,13 +90,13 @@ def lock_path(path: Path) -> Iterator[PathLock]:
         os.close(descriptor)
 
 
-def _acquire_path_lock(path: Path, lock_file: Path) -> tuple[int | None, bool]:
+def _acquire_path_lock(path: Path, lock_file: Path, max_wait: float) -> tuple[int | None, bool]:
     """Return the descriptor of the locked lock file, and whether the lock file existed before.
 
     A waiting process can lock a file that its owner has deleted. Therefore, the lock is valid only
     if the path of the lock file still refers to the locked file.
     """
-    deadline, n_missing = time.monotonic() + MAX_WAIT_SECONDS, 0
+    deadline, n_missing = time.monotonic() + max_wait, 0
     while True:
         try:
             descriptor, is_new = _open_lock_file(lock_file)
@@ -113,10 +114,10 @@ def _acquire_path_lock(path: Path, lock_file: Path) -> tuple[int | None, bool]:
             os.close(descriptor)
         except (BlockingIOError, PermissionError) as error:
             os.close(descriptor)
-            if time.monotonic() > deadline:
+            if time.monotonic() >= deadline:
                 raise DataError(
                     f"{path} cannot be written: another process or thread has locked this path for "
-                    f"more than {MAX_WAIT_SECONDS:.0f} seconds. Try again after the other process "
+                    f"more than {max_wait:.0f} seconds. Try again after the other process "
                     "has finished."
                 ) from error
             time.sleep(POLL_SECONDS)

@@ -17,7 +17,8 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
-from surelabel.file_locks import PathLock
+from surelabel.errors import DataError
+from surelabel.file_locks import PathLock, lock_path
 
 MAX_AGE = 24 * 60 * 60  # seconds; older temporary paths belong to no running process
 MAX_NAMES = 2000  # maximum number of names in a folder that each write reads
@@ -26,6 +27,7 @@ _TOKEN_BYTES = 4
 _LEFTOVER = re.compile(
     r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{8}|[0-9]{1,7})\.(?P<kind>new|old)", re.DOTALL
 )
+_LOCK_FILE = re.compile(r"\.(?P<name>.+)\.lock", re.DOTALL)
 _ANY_LEFTOVER = re.compile(  # in surelabel 0.1.0, safetensors left .tmp files
     rf"{_LEFTOVER.pattern}|\.tmp\w{{6}}", re.DOTALL
 )
@@ -82,6 +84,8 @@ def delete_leftovers_beside(target: Path, lock: PathLock) -> None:
 def delete_leftovers_in(folder: Path, *, min_age: float = MAX_AGE) -> None:
     """Delete temporary paths of all files in a folder that contains only files of this package.
 
+    The lock files of killed processes are deleted too, with the temporary paths of the same file.
+
     Args:
         folder: Folder, which need not exist.
         min_age: Minimum age in seconds of the paths to delete. Newer paths can belong to a running
@@ -89,9 +93,20 @@ def delete_leftovers_in(folder: Path, *, min_age: float = MAX_AGE) -> None:
     """
     with suppress(OSError), os.scandir(folder) as entries:
         names = [entry.name for entry in entries]
-        for path in (Path(folder, name) for name in names if _ANY_LEFTOVER.fullmatch(name)):
-            if _age_of_leftover(path) >= min_age:
-                delete_path(path)
+        for name in names:
+            if match := _LOCK_FILE.fullmatch(name):
+                _delete_abandoned_lock(Path(os.path.abspath(folder), match["name"]))
+            elif _ANY_LEFTOVER.fullmatch(name):
+                path = Path(folder, name)
+                if _age_of_leftover(path) >= min_age:
+                    delete_path(path)
+
+
+def _delete_abandoned_lock(target: Path) -> None:
+    """Delete the lock file and the temporary paths of ``target``, unless a process locks it."""
+    with suppress(DataError), lock_path(target, max_wait=0.0) as lock:
+        if lock.is_abandoned:
+            delete_leftovers_beside(target, lock)
 
 
 def _leftovers_of(target: Path, max_names: int | None = None) -> list[Path]:
