@@ -2,8 +2,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from surelabel.data.label_trees import read_label_tree
+from surelabel.data.label_trees import label_tree_as_text, read_label_tree
 from surelabel.errors import DataError
+from surelabel.records import LabelTree
 
 
 @pytest.fixture
@@ -45,7 +46,9 @@ def test_an_invalid_file_is_refused_with_its_line(read, text, message):
         read(text)
 
 
-labels = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=5)
+labels = st.text(
+    st.characters(exclude_categories=["C", "Zl", "Zp"], include_characters='#>" '), min_size=1
+).filter(str.strip)
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -56,6 +59,11 @@ def test_a_written_tree_is_read_again(read, names, data):
         for number, name in enumerate(names)
         if number
     }
-    quoted = {name: '"' + name.replace('"', '""') + '"' for name in names}
-    lines = [f"{quoted[parent]} > {quoted[child]}\n" for child, parent in parents.items()]
+    lines = label_tree_as_text(LabelTree(parents)).splitlines(keepends=True)
+    assert len(lines) == len(parents)
     assert read("".join(data.draw(st.permutations(lines)))).parents == parents
+
+
+def test_labels_are_quoted_only_if_necessary():
+    tree = LabelTree({"hot dog": "animal", 'a > "b"': "hot dog", "#1": "animal"})
+    assert label_tree_as_text(tree) == ('animal > hot dog\nhot dog > "a > ""b"""\nanimal > "#1"\n')

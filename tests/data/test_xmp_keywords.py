@@ -31,7 +31,7 @@ PACKETS |= {
 
 def tags(*labels, model="0123abcd"):
     values = [0.98765 / (rank + 1) for rank in range(len(labels))]
-    return XmpTags(labels, values, are_probabilities=True, model=model)
+    return XmpTags(labels, labels, values, are_probabilities=True, model=model)
 
 
 def ours(data, name):
@@ -65,6 +65,35 @@ def test_an_addition_keeps_every_byte_of_the_packet_in_its_order(name):
     )
 
 
+HIERARCHICAL_TAGS = XmpTags(
+    ["animal", "dog", "wolf"],
+    ["animal", "animal|dog", "animal|dog|wolf"],
+    [0.9, 0.8, 0.7],
+    True,
+    "m",
+)
+
+
+@pytest.mark.parametrize("name", PACKETS)
+def test_hierarchical_keywords_are_removed_again_with_every_byte_restored(name):
+    data = PACKETS[name]
+    written = add_xmp_tags(data, HIERARCHICAL_TAGS)
+    subject, hierarchy = all_keywords(written)
+    assert subject[-1] == "wolf"
+    assert hierarchy[-1] == "animal|dog|wolf"
+    assert remove_xmp_tags(written) == data
+    assert xmp_user_keywords(parse_xmp_packet(written)) == xmp_user_keywords(parse_xmp_packet(data))
+
+
+def test_a_hierarchical_keyword_that_the_user_moves_is_no_longer_ours():
+    written = add_xmp_tags(EMPTY_PACKET, HIERARCHICAL_TAGS)
+    start, hierarchy = written.split(b"<lr:hierarchicalSubject>")
+    moved = hierarchy.replace(b">animal|dog|wolf<", b">pets|wolf<", 1)
+    edited = start + b"<lr:hierarchicalSubject>" + moved
+    assert xmp_user_keywords(parse_xmp_packet(edited)) == ["wolf", "pets"]
+    assert all_keywords(remove_xmp_tags(edited)) == [["wolf"], ["pets|wolf"]]
+
+
 def test_a_label_that_the_user_has_is_recorded_and_is_never_ours():
     written = add_xmp_tags(PACKETS["lightroom"], tags("dog", "MÜLLER & SÖHNE", "animals", "wolf"))
     subject, hierarchy = all_keywords(written)
@@ -80,7 +109,7 @@ def test_probabilities_and_the_recognizer_are_recorded():
     assert ours(written, "probabilities") == ["0.9877", "0.4938"]
     assert parse_xmp_packet(written).simple_value((SURELABEL, "model")) == "0123abcd"
     assert ours(written, "scores") == []
-    scores = add_xmp_tags(EMPTY_PACKET, XmpTags(["owl"], [-1.5], False, "m"))
+    scores = add_xmp_tags(EMPTY_PACKET, XmpTags(["owl"], ["owl"], [-1.5], False, "m"))
     assert (ours(scores, "scores"), ours(scores, "probabilities")) == (["-1.5000"], [])
 
 

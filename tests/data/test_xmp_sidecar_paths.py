@@ -81,7 +81,7 @@ def test_images_with_sidecars_of_the_other_naming_are_counted(folder):
 
 def test_a_sidecar_is_current_if_its_recognizer_wrote_it_after_the_image_was_changed(folder):
     image, sidecar = folder / "a.jpg", folder / "a.xmp"
-    sidecar.write_bytes(add_xmp_tags(LIGHTROOM, XmpTags(["dog"], [0.9], True, "model-1")))
+    sidecar.write_bytes(add_xmp_tags(LIGHTROOM, XmpTags(["dog"], ["dog"], [0.9], True, "model-1")))
     os.utime(image, ns=(5, 5))
     os.utime(sidecar, ns=(5, 5))
     assert is_sidecar_current(str(image), "stem", "model-1")

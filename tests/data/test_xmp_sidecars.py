@@ -17,7 +17,7 @@ from surelabel.data.xmp_sidecars import (
 )
 from surelabel.errors import DataError, InputError
 from surelabel.files import atomic_file
-from surelabel.records import Predictions
+from surelabel.records import LabelTree, Predictions
 
 LIGHTROOM = (Path(__file__).parent / "sidecars" / "lightroom.xmp").read_bytes()
 NAMES = ["wolf", "owl", "rocket"]
@@ -55,6 +55,18 @@ def test_shown_labels_become_keywords_the_most_probable_first(folder):
     assert written.texts(SUBJECT) == written.texts(HIERARCHICAL_SUBJECT) == ["wolf"]
     assert written.texts((SURELABEL, "probabilities")) == ["0.9820"]
     assert names_in(folder) == ["a.jpg", "a.xmp", "b.JPG", "b.xmp"]
+
+
+def test_labels_of_a_tree_become_hierarchical_keywords(folder):
+    tree = LabelTree({"owl": "wolf", "rocket": "owl"})
+    shown = predictions(folder, [(1, 1, 1), (1, 0, 0)])
+    write_sidecar_tags(shown, "full", label_tree=tree)
+    written = read_sidecar(str(folder / "a.jpg.xmp"))
+    assert written.texts(SUBJECT) == ["rocket", "owl", "wolf"]
+    assert written.texts(HIERARCHICAL_SUBJECT) == ["wolf|owl|rocket", "wolf|owl", "wolf"]
+    assert write_sidecar_tags(shown, "full", label_tree=tree).unchanged == 2
+    assert remove_sidecar_tags(shown.paths, "full").written == 2
+    assert names_in(folder) == ["a.jpg", "a.xmp", "b.JPG"]
 
 
 def test_the_same_tags_change_nothing_and_other_tags_replace_them(folder):

@@ -27,12 +27,14 @@ from surelabel.export.calibration import CALIBRATOR_MODULES, calibration_module
 from surelabel.links import LINKS
 from surelabel.package_imports import import_without_telemetry
 from surelabel.recognizer.calibration_record import CalibrationRecord
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.recognizer.recalibration_map import RecalibrationMap
 
 TOLERANCE = 1e-4  # in logits
 N_LABELS = 3
 N_GRAPH_LABELS = 2
 SHIFT = (0.4, -1.5, 6.0)
+PARENT_COLUMNS = (-1, 0, 0)
 RECALIBRATION = (1.5, -0.5, (0.2, 0.0, -0.3))
 EXPORTED = [name for name, entry in CALIBRATORS.items() if entry in CALIBRATOR_MODULES]
 WITH_RAW_SCORES = [name for name in EXPORTED if CALIBRATORS[name].accepts_raw_scores]
@@ -59,7 +61,7 @@ def images():
 
 @cache
 def fitted_record(name, *, of_cosines=False, changed=False, rounded=False):
-    """Return a calibration, followed by a recalibration and a label shift if ``changed``.
+    """Return a calibration; if ``changed``, with a recalibration, a label shift and a label tree.
 
     If the scores are rounded, the calibrator has few steps and labels, so that its graph is small.
     """
@@ -80,7 +82,8 @@ def fitted_record(name, *, of_cosines=False, changed=False, rounded=False):
     n_labels = targets.shape[1]
     scale, shift, label_shifts = RECALIBRATION
     recalibration = RecalibrationMap(scale, shift, label_shifts[:n_labels])
-    return replace(record, shift=SHIFT[:n_labels], recalibration=recalibration)
+    tree = LabelTreeProjection(PARENT_COLUMNS[:n_labels])
+    return replace(record, shift=SHIFT[:n_labels], recalibration=recalibration, tree=tree)
 
 
 def cosines(logits):
@@ -113,7 +116,7 @@ def test_at_most_one_in_three_calibrators_is_refused():
 
 
 @every
-@pytest.mark.parametrize("changed", [False, True], ids=["calibrator", "recalibrated and shifted"])
+@pytest.mark.parametrize("changed", [False, True], ids=["calibrator", "with later steps"])
 def test_a_module_computes_the_logits_of_the_record(name, changed):
     record = fitted_record(name, changed=changed)
     scores, vectors = scores_and_vectors(-45, 45, images()[0])
@@ -154,7 +157,7 @@ def test_a_calibrator_without_a_graph_is_refused_by_name():
 class CalibrationsAndLinks(nn.Module):
     """Compute all calibrations and all links in one graph.
 
-    The first calibration is recalibrated and shifted.
+    The first calibration is recalibrated, shifted and projected to a label tree.
     """
 
     def __init__(self):

@@ -7,7 +7,7 @@ from PIL import Image
 from surelabel.data import collection
 from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.recognizer import select_tags, shown_label_mask, tag
-from surelabel.records import Predictions
+from surelabel.records import LabelTree, Predictions
 
 SCORES = np.array([[1.0, 3.0, 2.0]], np.float32)
 
@@ -49,6 +49,31 @@ def test_the_mask_has_the_labels_that_are_selected(selection):
             t["label"] for t in tags
         }
     assert mask.any()
+
+
+TREE = LabelTree({"x": "y", "y": "z"})
+
+
+def shown_with_tree(logits, calibration="platt", **selection):
+    logits = np.array([logits], np.float32)
+    it = Predictions(["a.jpg"], ["x", "y", "z"], -logits, logits, calibration)
+    mask = shown_label_mask(it, label_tree=TREE, **selection)
+    names = [tag["label"] for tag in select_tags(it, label_tree=TREE, **selection)[0]]
+    assert sorted(names) == [name for name, flag in zip("xyz", mask[0], strict=True) if flag]
+    return names
+
+
+def test_the_ancestors_of_a_shown_label_are_shown_too():
+    assert shown_with_tree([1, 2, 3], threshold=np.array([0.5, 0.95, 1.0])) == ["z", "y", "x"]
+    assert shown_with_tree([-1, 2, 3], threshold=np.array([0.5, 0.5, 1.0])) == ["z", "y"]
+    assert shown_with_tree([-1, -1, 3], threshold=np.array([0.5, 0.5, 1.0])) == []
+    assert shown_with_tree([2, 2, 2], top_k=1) == ["z"]  # of equal ones, the ancestor
+    assert shown_with_tree([3, 1, 2], calibration=None, top_k=1) == ["y", "z"]
+
+
+def test_a_tree_with_other_labels_is_refused():
+    with pytest.raises(InputError, match="got 1 other label, such as 'w'"):
+        select_tags(predictions("platt"), label_tree=LabelTree({"w": "x"}))
 
 
 def test_without_calibration_the_probability_is_none_and_a_threshold_an_error():

@@ -28,6 +28,7 @@ from surelabel.calibration.interface import (
 )
 from surelabel.calibration.isotonic import Isotonic
 from surelabel.calibration.isotonic_per_class import IsotonicPerClass
+from surelabel.calibration.label_tree.isotonic_logits import isotonic_logits
 from surelabel.calibration.platt import Platt
 from surelabel.calibration.shift.label_shift import LabelShift, estimate_label_shift
 from surelabel.calibration.shift.scale_and_shift import fit_scale_and_shift
@@ -79,5 +80,6 @@ __all__ = [
     "cross_fitted_logits",
     "estimate_label_shift",
     "fit_scale_and_shift",
+    "isotonic_logits",
     "logits_given_other_targets",
 ]

@@ -24,6 +24,11 @@ from surelabel.cli.label_table_options import (
     label_table_options,
     print_label_table_reading,
 )
+from surelabel.cli.label_tree_option import (
+    label_tree_as_json,
+    label_tree_option,
+    read_label_tree_option,
+)
 from surelabel.cli.metric_tables import (
     CALIBRATION_METRICS,
     calibration_as_text,
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
     from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.recognizer.calibration_record import CalibrationRecord
     from surelabel.recognizer.dtype_check import DtypeCheck
+    from surelabel.records import LabelTree
 
 MAX_SHIFTS = 10  # number of printed labels, those with the largest change
 NOT_SAVED = "The recognizer was not saved. Add --out FOLDER to save the recognizer."
@@ -109,6 +115,7 @@ NOT_SAVED = "The recognizer was not saved. Add --out FOLDER to save the recogniz
 @images_root_input_option
 @corrections_option
 @label_table_options
+@label_tree_option
 @labels_input_option
 @max_image_memory_input_option
 @with_terminal_options
@@ -129,6 +136,7 @@ def calibrate(
     images_root: str | None,
     corrections: str | None,
     table_options: dict[str, Any],
+    label_tree: str | None,
     names: str | None,
 ) -> None:
     """Fit a calibrator on held-out annotated images.
@@ -150,6 +158,12 @@ def calibrate(
             "--recalibrate cannot be combined with --unlabelled or --test. Remove these options; "
             "the metrics of --recalibrate are cross-fitted."
         )
+    if recalibrate and label_tree:
+        raise click.UsageError(
+            "--recalibrate cannot be combined with --label-tree, because the tree needs a new "
+            "calibration. Remove one of these options."
+        )
+    tree = read_label_tree_option(label_tree)
     if dtype == "int8":
         check_int8_options(out, unlabelled or recalibrate, is_score_input(model))
     if unlabelled:
@@ -165,7 +179,7 @@ def calibrate(
                 "--unlabelled cannot be combined with --test, --images-root or --corrections. "
                 "Remove these options."
             )
-        run_unlabelled_calibrate_command(terminal, model, dataset, out, names, overrides)
+        run_unlabelled_calibrate_command(terminal, model, dataset, out, names, overrides, tree)
         return
     options = (score_kind, images_root, table_options)
     held_out = load_dataset_or_scores(terminal, model, dataset, score_labels, *options)
@@ -190,6 +204,8 @@ def calibrate(
         settings=overrides,
         device=terminal.device,
     )
+    if tree is not None:
+        recognizer.label_tree = tree
     print_label_table_reading(terminal, dataset, held_out)
     if test:
         print_label_table_reading(terminal, test, test_set)
@@ -284,6 +300,7 @@ def run_unlabelled_calibrate_command(
     out: str | None,
     names: str | None,
     settings: Sequence[str],
+    label_tree: "LabelTree | None",
 ) -> None:
     """Calibrate a recognizer on unlabelled images, or adapt an existing calibration to the images.
 
@@ -294,6 +311,10 @@ def run_unlabelled_calibrate_command(
         out: Folder for the calibrated recognizer. If None, the recognizer is not saved.
         names: Value of the option ``--labels``.
         settings: Settings of the run, as strings ``KEY=VALUE``.
+        label_tree: Tree of the labels, or None.
+
+    Raises:
+        UsageError: If there is a tree, and the recognizer is already calibrated.
     """
     paths, labels = find_images_from_input_options(source), parse_labels_input_option(names)
     terminal.print_import_status()
@@ -301,6 +322,13 @@ def run_unlabelled_calibrate_command(
     from surelabel.recognizer import resolve_model
 
     recognizer = resolve_model(model, labels, settings=settings, device=terminal.device)
+    if label_tree is not None:
+        if recognizer.calibration is not None:
+            raise click.UsageError(
+                f"--unlabelled with --label-tree requires a MODEL without calibration; {model} is "
+                "calibrated. Give annotated images without --unlabelled, or remove --label-tree."
+            )
+        recognizer.label_tree = label_tree
     fit_without_labels_on_input_options(terminal, recognizer, paths)
     if recognizer.calibration is None:
         text = calibrate_without_labels(terminal, recognizer, paths)
@@ -384,6 +412,7 @@ def print_calibrate_command_result(
         "measured_on": evaluated_on,
         "calibration": calibration.description,
         "calibrator_log_losses": dict(calibration.log_losses),
+        "label_tree": label_tree_as_json(calibration.tree),
         "bf16": None if check is None else asdict(check) | {"passes": check.passes},
         "int8": None if quantization is None else asdict(quantization),
         "recognizer": out,

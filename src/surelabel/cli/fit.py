@@ -27,6 +27,11 @@ from surelabel.cli.input_options import (
 from surelabel.cli.input_paths import validate_terminal_input_paths
 from surelabel.cli.label_corrections import correct_labels_of_dataset, corrections_option
 from surelabel.cli.label_table_options import label_table_options, print_label_table_reading
+from surelabel.cli.label_tree_option import (
+    label_tree_as_json,
+    label_tree_option,
+    read_label_tree_option,
+)
 from surelabel.cli.method_selection import (
     MethodSelectionOptions,
     check_method_selection_options,
@@ -56,7 +61,7 @@ if TYPE_CHECKING:
     from surelabel.cli.input_options import TrainingData
     from surelabel.config import Run
     from surelabel.recognizer import Recognizer
-    from surelabel.records import SkippedImage
+    from surelabel.records import LabelTree, SkippedImage
 
 
 @click.command()
@@ -130,6 +135,7 @@ if TYPE_CHECKING:
 @images_root_input_option
 @corrections_option
 @label_table_options
+@label_tree_option
 @labels_input_option
 @max_image_memory_input_option
 @with_terminal_options
@@ -152,6 +158,7 @@ def fit(
     images_root: str | None,
     corrections: str | None,
     table_options: dict[str, Any],
+    label_tree: str | None,
     names: str | None,
 ) -> None:
     """Fit a recognizer on images or captions, with any supervision.
@@ -185,7 +192,7 @@ def fit(
     To resume an interrupted fit, run the same command again.
     """
     check_saved_recognizer_folder(out)
-    given_labels = parse_labels_input_option(names)
+    given_labels, tree = parse_labels_input_option(names), read_label_tree_option(label_tree)
     terminal.print_import_status()
 
     from surelabel.config import load_run, method_settings_of_run
@@ -222,6 +229,7 @@ def fit(
         training_data = sample_shots_in_fit_command(terminal, training_data, labels, shots, seed)
     encoder = None if model else vector_encoder_of_input_options(training_data)
     data: dict[str, Any] = {"training_data": training_data, "labels": labels, "folds": folds}
+    data["label_tree"] = tree
     data["checkpoint"] = f"{os.path.normpath(out)}.unfinished"  # out may end with a slash
     if method is None:
         overrides = run_overrides_from_input_options((*overrides,), encoder__name=encoder)
@@ -265,6 +273,7 @@ def fit_in_fit_command(
     training_data: "TrainingData",
     labels: "Sequence[str]",
     folds: int | None,
+    label_tree: "LabelTree | None",
     devices: int | None,
     checkpoint: str,
 ) -> "Recognizer":
@@ -276,12 +285,13 @@ def fit_in_fit_command(
         training_data: Training data of any kind.
         labels: Labels of the recognizer.
         folds: Number of folds to calibrate with, or None.
+        label_tree: Tree of the labels, or None.
         devices: Number of processes that train together, or None.
         checkpoint: File from which the fit resumes.
     """
     from surelabel.recognizer import Recognizer
 
-    recognizer = Recognizer(run, labels, device=terminal.device)
+    recognizer = Recognizer(run, labels, device=terminal.device, label_tree=label_tree)
     with terminal.progress("Fitting") as progress:
         recognizer.fit(
             training_data,
@@ -330,6 +340,7 @@ def print_result_in_fit_command(
     penalties = penalties_description(recognizer.run, recognizer.method.state_dict())
     text += f"\nRegularization: {penalties}." if penalties else ""
     calibration = recognizer.calibration
+    tree = calibration.tree if calibration else None
     if calibration is not None and calibration.uses_labels:
         text += f"\n{calibration_as_text(calibration)}"
     terminal.print_result(
@@ -337,6 +348,7 @@ def print_result_in_fit_command(
         | ({"vectors": vectors} if vectors else {})
         | ({"regularization": penalties} if penalties else {})
         | ({"calibration": recognizer.calibrated_on} if calibration else {})
+        | ({"label_tree": label_tree_as_json(tree)} if tree else {})
         | ({"selection": selection.state()} if selection else {}),
         f"{method_selection_text(selection)}{text}\n{command_after_fit(recognizer, out)}",
     )

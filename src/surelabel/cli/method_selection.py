@@ -13,6 +13,7 @@ from surelabel.cli.terminal_text import format_terminal_table
 if TYPE_CHECKING:
     from surelabel.cli.input_options import TrainingData
     from surelabel.recognizer import MethodSelection, Recognizer
+    from surelabel.records import LabelTree
 
 DEFAULT_MINUTES, DEFAULT_MAX_PASSES = 5.0, 14
 
@@ -98,6 +99,7 @@ def select_in_fit_command(
     training_data: "TrainingData",
     labels: Sequence[str],
     folds: int | None,
+    label_tree: "LabelTree | None",
     checkpoint: str,
 ) -> "Recognizer":
     """Return the fitted recognizer of the method with the lowest cross-validated log loss.
@@ -110,6 +112,7 @@ def select_in_fit_command(
         training_data: Training data; only images or vectors with labels are accepted.
         labels: Labels of the recognizer.
         folds: Number of folds, or None for the default.
+        label_tree: Tree of the labels, or None.
         checkpoint: File from which the comparison and the fit resume.
 
     Raises:
@@ -134,6 +137,7 @@ def select_in_fit_command(
             settings=settings,
             **limits,
             device=terminal.device,
+            label_tree=label_tree,
             checkpoint=checkpoint,
             describe=terminal.print_status,
             progress=progress,

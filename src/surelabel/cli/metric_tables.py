@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from surelabel.cli.label_tree_option import label_tree_as_text
 from surelabel.cli.terminal_text import format_terminal_table
 from surelabel.counts import format_count
 
@@ -64,8 +65,13 @@ def metric_tables_as_text(evaluation: "Evaluation") -> str:
 
 
 def calibration_as_text(calibration: "CalibrationRecord") -> str:
-    """Return sentences that describe a calibration, and how its calibrator was selected."""
-    sentences = [f"Calibration: {calibration.description}.", calibration.selection_text]
+    """Return a description of a calibration, of the selection of its calibrator and its tree."""
+    tree = calibration.tree
+    sentences = [
+        f"Calibration: {calibration.description}.",
+        calibration.selection_text,
+        None if tree is None else label_tree_as_text(tree),
+    ]
     return "\n".join(sentence for sentence in sentences if sentence)
 
 

@@ -68,7 +68,7 @@ class TagCounts:
         for block in blocks:
             self.add(block)
             if not self.has_shown_label:
-                mask = shown_label_mask(block, threshold=selection.threshold, top_k=selection.top_k)
+                mask = shown_label_mask(block, **vars(selection))
                 self.has_shown_label = bool(mask.any())
             yield block
 

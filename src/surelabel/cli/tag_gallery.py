@@ -56,7 +56,7 @@ def gallery_images_of_block(block: "Predictions", selection: TagSelection) -> "l
     from surelabel.recognizer import select_tags
     from surelabel.report import gallery_image_of_skipped, gallery_image_of_tags
 
-    tags = select_tags(block, threshold=selection.threshold, top_k=selection.top_k)
+    tags = select_tags(block, **vars(selection))
     return [
         *map(gallery_image_of_tags, block.paths, tags),
         *map(gallery_image_of_skipped, block.skipped),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from surelabel.arrays import Array
     from surelabel.data import ImageShard
     from surelabel.recognizer import Recognizer
+    from surelabel.records import LabelTree
 
 DEFAULT_THRESHOLD, DEFAULT_TOP_K = 0.5, 5  # with and without calibrated probabilities
 MIN_AUTOMATIC_IMAGES = 20  # fewest images of a calibration that was not requested
@@ -95,10 +96,13 @@ class TagSelection:
         threshold: Minimum probability, as one number for all labels or as an array ``(c,)`` with
             one number for each of c labels. If None, there is no minimum.
         top_k: Maximum number of labels per image. If None, there is no limit.
+        label_tree: Tree of the labels. The ancestors of a shown label are shown too. If None, the
+            labels have no tree.
     """
 
     threshold: "float | Array | None"
     top_k: int | None
+    label_tree: "LabelTree | None" = None
 
 
 def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
@@ -313,7 +317,7 @@ def selection_of_tag_options(
             f"The model is not calibrated, so the scores only rank labels: the first {labels} of "
             f"each image are shown. {CALIBRATE}"
         )
-    return TagSelection(threshold, top_k)
+    return TagSelection(threshold, top_k, recognizer.label_tree)
 
 
 def _default_thresholds(recognizer: "Recognizer") -> "float | Array":

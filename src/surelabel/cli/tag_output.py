@@ -40,7 +40,7 @@ def tag_results(block: "Predictions", selection: TagSelection) -> list[tuple[dic
     """
     from surelabel.recognizer import select_tags
 
-    tags = select_tags(block, threshold=selection.threshold, top_k=selection.top_k)
+    tags = select_tags(block, **vars(selection))
     return [
         (
             {"path": path, "tags": image_tags},
@@ -109,7 +109,7 @@ def with_shown_labels(block: "Predictions", selection: TagSelection) -> "Predict
 
     from surelabel.recognizer import shown_label_mask
 
-    mask = shown_label_mask(block, threshold=selection.threshold, top_k=selection.top_k)
+    mask = shown_label_mask(block, **vars(selection))
     thresholds = None
     if selection.threshold is not None:
         values = np.asarray(selection.threshold, dtype=float)

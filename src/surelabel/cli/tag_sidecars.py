@@ -87,7 +87,8 @@ def write_sidecars_of_blocks(
     from surelabel.data import write_sidecar_tags
 
     for block in blocks:
-        changes.add(write_sidecar_tags(with_shown_labels(block, selection), naming))
+        shown = with_shown_labels(block, selection)
+        changes.add(write_sidecar_tags(shown, naming, label_tree=selection.label_tree))
         yield block
 
 

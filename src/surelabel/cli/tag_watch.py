@@ -175,7 +175,7 @@ def watch_and_tag_folder(
     folder_watch = FolderWatch(
         watch.folder,
         recognizer,
-        WatchedOutputs(recognizer.fingerprint, index, naming),
+        WatchedOutputs(recognizer.fingerprint, index, naming, recognizer.label_tree),
         select=partial(with_shown_labels, selection=selection),
         interval=watch.interval,
         uncertainty=options.uncertainty,

@@ -27,6 +27,7 @@ from surelabel.data.label_corrections import (
     write_label_corrections,
 )
 from surelabel.data.label_names import parse_label_names, read_label_names
+from surelabel.data.label_trees import label_tree_as_text, read_label_tree
 from surelabel.data.labels import (
     FORMATS,
     PRE_ANNOTATION_WRITERS,
@@ -104,6 +105,12 @@ from surelabel.data.vocabularies import (
     remove_unseen_vocabulary_classes,
     split_vocabulary,
 )
+from surelabel.data.vqa_answers import (
+    answer_scores,
+    normalize_answer,
+    read_vqa_answers,
+    score_question_answers,
+)
 from surelabel.data.xmp_keywords import check_xmp_labels
 from surelabel.data.xmp_sidecar_paths import check_sidecars
 from surelabel.data.xmp_sidecars import SidecarChanges, remove_sidecar_tags, write_sidecar_tags
@@ -136,6 +143,7 @@ __all__ = [
     "Vocabulary",
     "add_labels_to_scores",
     "align_to_vocabulary",
+    "answer_scores",
     "blocks_of_image_shard",
     "check_prediction_folder",
     "check_prediction_folder_is_complete",
@@ -161,8 +169,10 @@ __all__ = [
     "label_captioned_images",
     "label_captions",
     "label_spellings_to_align",
+    "label_tree_as_text",
     "labels_without_captions",
     "max_image_memory",
+    "normalize_answer",
     "open_image",
     "open_partial_predictions",
     "open_prediction_folder",
@@ -179,6 +189,7 @@ __all__ = [
     "read_label_corrections",
     "read_label_entries",
     "read_label_names",
+    "read_label_tree",
     "read_labels",
     "read_pair_archive",
     "read_pairs",
@@ -190,6 +201,7 @@ __all__ = [
     "read_scenes",
     "read_scores",
     "read_unpredicted_images",
+    "read_vqa_answers",
     "relevant_captions",
     "relevant_images",
     "remove_sidecar_tags",
@@ -197,6 +209,7 @@ __all__ = [
     "rows_of_image_block",
     "sample_shots",
     "scene_pairs",
+    "score_question_answers",
     "score_table_columns",
     "split_vocabulary",
     "synthesize_images",

@@ -1,4 +1,4 @@
-"""Read a tree of labels from a text file with lines such as ``animal > dog > puppy``."""
+"""Read and write a tree of labels as a text with lines such as ``animal > dog > puppy``."""
 
 import re
 from collections.abc import Iterator
@@ -55,6 +55,24 @@ def read_label_tree(path: str | Path) -> LabelTree:
             "labels."
         )
     return LabelTree(parents)
+
+
+def label_tree_as_text(tree: LabelTree) -> str:
+    """Return the text of a tree of labels, with one line for each label that has a parent.
+
+    Args:
+        tree: Tree of labels without control characters.
+    """
+    return "".join(
+        f"{_quote_label(parent)} > {_quote_label(label)}\n"
+        for label, parent in tree.parents.items()
+    )
+
+
+def _quote_label(label: str) -> str:
+    """Return a label in double quotes, if the line would otherwise be read in another way."""
+    is_plain = not re.search(r'[>"]', label) and label == label.strip() and label[:1] != "#"
+    return label if is_plain else '"' + label.replace('"', '""') + '"'
 
 
 def _ancestors(label: str, parents: dict[str, str]) -> Iterator[str]:

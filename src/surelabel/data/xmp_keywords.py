@@ -62,12 +62,14 @@ class XmpTags:
 
     Attributes:
         labels: Labels, the most probable first.
+        paths: Hierarchical keyword of each label, such as ``animal|dog``.
         values: Probability of each label, or its score if there are no calibrated probabilities.
         are_probabilities: Whether the values are probabilities.
         model: Fingerprint of the recognizer.
     """
 
     labels: Sequence[str]
+    paths: Sequence[str]
     values: Sequence[float]
     are_probabilities: bool
     model: str
@@ -147,7 +149,7 @@ def add_xmp_tags(data: bytes, tags: XmpTags) -> bytes:
         ValueError: If the bytes are no XMP packet, or the packet is marked as read-only.
     """
     packet = parse_writable_xmp_packet(data)
-    keywords_of = _keywords_to_add(packet, tags.labels)
+    keywords_of = _keywords_to_add(packet, tags)
     edits, properties = [], []
     for name, keywords in keywords_of.items():
         lists = [element.children[0] for element in packet.properties(name) if element.children]
@@ -167,30 +169,37 @@ def add_xmp_tags(data: bytes, tags: XmpTags) -> bytes:
     return apply_xmp_edits(data, edits)
 
 
-def _keywords_to_add(packet: XmpPacket, labels: Sequence[str]) -> dict[XmpName, list[str]]:
+def _keywords_to_add(packet: XmpPacket, tags: XmpTags) -> dict[XmpName, list[str]]:
     """Return the keywords to add to each list, or an empty mapping if the packet has all labels.
 
     If the packet has keywords and no hierarchical keyword, its keywords are added to the
     hierarchical keywords too, because programs that find this list do not read the other.
     """
     existing = {comparable_keyword(keyword) for keyword in xmp_user_keywords(packet)}
-    added = [label for label in labels if comparable_keyword(label) not in existing]
+    added = {
+        label: path
+        for label, path in zip(tags.labels, tags.paths, strict=True)
+        if comparable_keyword(label) not in existing
+    }
     if not added:
         return {}
     copied = [] if packet.texts(HIERARCHICAL_SUBJECT) else packet.texts(SUBJECT)
     copied = [text for text in dict.fromkeys(copied) if text]
-    return {SUBJECT: added, HIERARCHICAL_SUBJECT: [*copied, *added]}
+    return {SUBJECT: list(added), HIERARCHICAL_SUBJECT: [*copied, *added.values()]}
 
 
 def _added_keywords(packet: XmpPacket, name: XmpName) -> list[str]:
     """Return the recorded keywords of a list, without those that the user has adopted.
 
-    The user adopts a keyword in ``dc:subject`` by moving it to a level of a hierarchy.
+    The user adopts a keyword in ``dc:subject`` by moving it to a level of a hierarchy that this
+    package has not added.
     """
     recorded = list(dict.fromkeys(packet.texts(_RECORD_OF[name])))
     if name != SUBJECT:
         return recorded
-    hierarchies = [text.split(LEVEL_SEPARATOR) for text in packet.texts(HIERARCHICAL_SUBJECT)]
+    ours = Counter(packet.texts(_RECORD_OF[HIERARCHICAL_SUBJECT]))
+    texts = Counter(packet.texts(HIERARCHICAL_SUBJECT)) - ours
+    hierarchies = [text.split(LEVEL_SEPARATOR) for text in texts]
     moved = {level.strip() for levels in hierarchies if len(levels) > 1 for level in levels}
     return [text for text in recorded if text not in moved]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from surelabel.data.prediction_writing import shown_label_columns
 from surelabel.data.xmp_keywords import (
     EMPTY_PACKET,
+    LEVEL_SEPARATOR,
     XmpTags,
     add_xmp_tags,
     check_xmp_labels,
@@ -23,7 +24,7 @@ from surelabel.data.xmp_sidecar_paths import (
 )
 from surelabel.errors import DataError, InputError
 from surelabel.files import FileVersion, atomic_file, file_version
-from surelabel.records import Predictions, SkippedImage
+from surelabel.records import LabelTree, Predictions, SkippedImage
 
 MAX_ATTEMPTS = 3  # to change a sidecar that another program changes at the same time
 
@@ -61,7 +62,11 @@ class _ConcurrentChange(Exception):
 
 
 def write_sidecar_tags(
-    predictions: Predictions, naming: str, *, refused: Mapping[str, str] | None = None
+    predictions: Predictions,
+    naming: str,
+    *,
+    label_tree: LabelTree | None = None,
+    refused: Mapping[str, str] | None = None,
 ) -> SidecarChanges:
     """Write the shown labels of each image to its sidecar, in place of earlier tags.
 
@@ -71,6 +76,8 @@ def write_sidecar_tags(
     Args:
         predictions: Predictions with the mask of the shown labels.
         naming: ``stem`` or ``full``; see :func:`sidecar_path`.
+        label_tree: Tree of the labels, whose ancestors are the levels of hierarchical keywords. If
+            None, all labels are at the top level.
         refused: Images whose sidecars must not be written, each with the reason, or None.
 
     Raises:
@@ -93,8 +100,10 @@ def write_sidecar_tags(
         if refused and image in refused:
             changes.refused.append(SkippedImage(sidecar_path(image, naming), refused[image]))
             continue
+        labels = [predictions.names[column] for column in columns]
         tags = XmpTags(
-            [predictions.names[column] for column in columns],
+            labels,
+            [_hierarchical_keyword(label, label_tree) for label in labels],
             values[row, columns].tolist(),
             are_probabilities,
             predictions.model,
@@ -102,6 +111,11 @@ def write_sidecar_tags(
         owner = image if naming == "stem" else None
         _change_sidecar(changes, sidecar_path(image, naming), _tag_edit(tags, owner))
     return changes
+
+
+def _hierarchical_keyword(label: str, label_tree: LabelTree | None) -> str:
+    """Return the path of a label in the tree, such as ``animal|dog``."""
+    return LEVEL_SEPARATOR.join(label_tree.path(label)) if label_tree else label
 
 
 def remove_sidecar_tags(images: Iterable[str], naming: str) -> SidecarChanges:

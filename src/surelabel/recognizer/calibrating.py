@@ -30,6 +30,7 @@ from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, encode_synon
 from surelabel.progress import Progress
 from surelabel.pseudolabels import part_presence_probabilities
 from surelabel.recognizer.calibration_record import CalibrationRecord, calibrator_key
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.records.calibration_description import WITHOUT_LABELS
 from surelabel.shapes import check_shapes
 from surelabel.views import RegionLayout
@@ -94,6 +95,7 @@ def fit_recognizer_calibration(
     names_with_aliases: Sequence[str] = (),
     folds: int = 0,
     noun: str = "image",
+    tree: LabelTreeProjection | None = None,
 ) -> CalibrationRecord:
     """Fit the calibrator of a run on labelled images and compute the validation record.
 
@@ -113,6 +115,7 @@ def fit_recognizer_calibration(
         folds: Number of folds if ``raw`` contains out-of-fold scores, otherwise 0. The number is
             only used in the description of the calibration.
         noun: Noun of the images in the description of the calibration.
+        tree: Projection of the log-odds to a tree of labels. If None, there is no tree.
 
     Raises:
         InputError: If no known target is positive, or no known target is negative.
@@ -133,12 +136,17 @@ def fit_recognizer_calibration(
             folds=RECORD_FOLDS,
             seed=run.seed,
         )
+        if tree is not None:
+            tree = tree.measured(logits, targets, known)
+            logits = tree.logits(logits)
         record = record_validation(logits, targets, known)
     about = _describe_calibrator_selection(selection, calibrator)
     description = f"{about} on {format_count(n_images, f'labelled {noun}')}"
     if folds:
         description += f" ({folds}-fold cross-validation)"
-    return _make_calibration_record(selection, calibrator, description, record, names_with_aliases)
+    return _make_calibration_record(
+        selection, calibrator, description, record, names_with_aliases, tree
+    )
 
 
 def _describe_calibrator_selection(selection: CalibratorSelection, calibrator: Calibrator) -> str:
@@ -158,6 +166,7 @@ def _make_calibration_record(
     description: str,
     record: ValidationRecord | None,
     names_with_aliases: Sequence[str],
+    tree: LabelTreeProjection | None,
 ) -> CalibrationRecord:
     """Return the record of a calibrator, without the vectors of the calibration images."""
     fit_labels = tuple(names_with_aliases) if isinstance(calibrator, UsesLabelTexts) else ()
@@ -169,6 +178,7 @@ def _make_calibration_record(
         record,
         fit_labels=fit_labels,
         log_losses=selection.log_losses,
+        tree=tree,
     )
 
 
@@ -182,6 +192,7 @@ def fit_recognizer_calibration_without_labels(
     image_vectors: npt.NDArray[np.floating] | None = None,
     cache: FeatureCache | None = None,
     progress: Progress | None = None,
+    tree: LabelTreeProjection | None = None,
 ) -> CalibrationRecord:
     """Fit the calibrator of a run on unlabelled images, for the scores of any method.
 
@@ -205,6 +216,7 @@ def fit_recognizer_calibration_without_labels(
         cache: Cache of image features.
         progress: Function called with the number of encoded images and the total number of images,
             first while whole images are encoded, then while windows are encoded.
+        tree: Projection of the log-odds to a tree of labels. If None, there is no tree.
 
     Raises:
         InputError: If ``raw`` does not have one row per image and one column per label.
@@ -236,12 +248,13 @@ def fit_recognizer_calibration_without_labels(
         selection.make_calibrator(), image_vectors, np.asarray(rows, dtype=np.int64)
     ).fit(raw[rows], targets)
     logits = calibrator.logits(raw[rows])
+    logits = tree.logits(logits) if tree else logits
     enough = len(rows) >= MIN_RECORD_IMAGES
     record = record_validation(logits, expit(logits)) if enough else None
     images = format_count(len(rows), "image")
     description = f"{selection.name} on pseudo-labels of {images} {WITHOUT_LABELS}"
     calibration = _make_calibration_record(
-        selection, calibrator, description, record, names_with_aliases
+        selection, calibrator, description, record, names_with_aliases, tree
     )
     return replace(calibration, uses_labels=False)
 

@@ -25,6 +25,7 @@ from surelabel.counts import format_count
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import Encoder, embedded_calibration
 from surelabel.errors import DataError, InputError, NotFitted
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.recognizer.recalibration_map import RecalibrationMap
 from surelabel.records.calibration_description import RECALIBRATION_SUFFIX, SHIFT_SUFFIX
 
@@ -39,7 +40,9 @@ ANY_SHIFT_SUFFIX = re.compile(  # of the last change; "moved to": folders of 0.1
 class CalibrationRecord:
     """Fitted map from scores to calibrated log-odds.
 
-    The calibrator is applied first, then the recalibration, then the label shift.
+    The calibrator is applied first, then the recalibration, then the label shift. If the labels
+    have a tree, the log-odds are projected to the tree after each of these steps, so that the
+    record and a label shift refer to the probabilities of the predictions.
 
     Attributes:
         name: Key of the calibrator in ``CALIBRATORS``.
@@ -59,6 +62,7 @@ class CalibrationRecord:
             was selected, by key. If there was no selection, the mapping is empty.
         recalibration: Scale and shift of the calibrated log-odds that a recalibration fitted on
             few annotated images. If None, there was no recalibration.
+        tree: Projection of the log-odds to a tree of labels. If None, there is no tree.
     """
 
     name: str
@@ -70,6 +74,7 @@ class CalibrationRecord:
     fit_labels: tuple[str, ...] = ()
     log_losses: Mapping[str, float] = field(default_factory=dict)
     recalibration: RecalibrationMap | None = None
+    tree: LabelTreeProjection | None = None
 
     @property
     def record_uses_labels(self) -> bool:
@@ -97,15 +102,19 @@ class CalibrationRecord:
         logits = self._logits_without_shift(raw, vectors)
         if not self.shift:
             return logits
-        return (logits + self.shift).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+        return self._project((logits + self.shift).clip(-LOGIT_LIMIT, LOGIT_LIMIT))
 
     def _logits_without_shift(
         self, raw: npt.ArrayLike, vectors: npt.NDArray[np.floating] | None
     ) -> Array:
-        logits = calibrator_for_images(self.calibrator, vectors).logits(raw)
+        logits = self._project(calibrator_for_images(self.calibrator, vectors).logits(raw))
         if self.recalibration is None:
             return logits
-        return self.recalibration.logits(logits).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+        recalibrated = self.recalibration.logits(logits)
+        return self._project(recalibrated.clip(-LOGIT_LIMIT, LOGIT_LIMIT))
+
+    def _project(self, logits: Array) -> Array:
+        return self.tree.logits(logits) if self.tree else logits
 
     def state(self) -> dict[str, Any]:
         """Return the calibration as a JSON object, without the validation record."""
@@ -121,6 +130,8 @@ class CalibrationRecord:
             state["log_losses"] = dict(self.log_losses)
         if self.recalibration:
             state["recalibration"] = self.recalibration.state()
+        if self.tree:
+            state["label_tree"] = self.tree.state()
         return state
 
     def for_new_names(
@@ -128,7 +139,7 @@ class CalibrationRecord:
         texts: tuple[LabelTexts, LabelTexts] | None = None,
         columns: Sequence[int | None] = (),
     ) -> "CalibrationRecord | None":
-        """Return a calibration for other labels.
+        """Return a calibration for other labels, without a projection to a tree of labels.
 
         Labels of this calibration keep their parameters if the calibrator is a
         ``HasLabelParameters`` and there is no label shift. Labels without own parameters use the
@@ -146,10 +157,12 @@ class CalibrationRecord:
         if texts and isinstance(self.calibrator, UsesLabelTexts):
             shared, keeps_all = self.calibrator.with_label_texts(*texts), True
         if shared and keeps_all and not has_label_shift:
-            return replace(self, calibrator=shared, record=None)
+            return replace(self, calibrator=shared, record=None, tree=None)
         calibrator, is_known = self.calibrator, [column is not None for column in columns]
         if any(is_known) and isinstance(calibrator, HasLabelParameters) and not has_label_shift:
-            other = replace(self, calibrator=calibrator.with_labels(columns), record=None)
+            other = replace(
+                self, calibrator=calibrator.with_labels(columns), record=None, tree=None
+            )
             if all(is_known):
                 return other
             description = f"{self.description.removesuffix(NEW_LABELS)}{NEW_LABELS}"
@@ -183,6 +196,14 @@ class CalibrationRecord:
             fit_labels=self.fit_labels if isinstance(shared, UsesLabelTexts) else (),
             recalibration=self.recalibration and replace(self.recalibration, label_shifts=()),
         )
+
+    def with_tree(self, tree: LabelTreeProjection | None) -> "CalibrationRecord":
+        """Return the calibration with another projection to a tree of labels, or without one.
+
+        If the projection changes, the validation record is dropped.
+        """
+        columns, old_columns = (t and t.parent_columns for t in (tree, self.tree))
+        return self if columns == old_columns else replace(self, tree=tree, record=None)
 
     def adapt_to_shift(
         self, raw: npt.ArrayLike, vectors: npt.NDArray[np.floating] | None = None
@@ -226,7 +247,12 @@ class CalibrationRecord:
         shift = np.where(known > 0, estimate.logit_shift, 0.0)
         n_images = len(np.asarray(raw))
         description = f"{self._description_without_shift}{SHIFT_SUFFIX}{n_images} other images"
-        return replace(self, description=description, shift=tuple(shift.tolist()))
+        return replace(
+            self,
+            description=description,
+            shift=tuple(shift.tolist()),
+            tree=self.tree and self.tree.without_metrics(),
+        )
 
     def recalibrated(
         self, scale: float, shift: float, record: ValidationRecord, *, noun: str = "image"
@@ -248,6 +274,7 @@ class CalibrationRecord:
             f"{format_count(record.images, f'random {noun}')}",
             record=record,
             shift=(),
+            tree=self.tree and self.tree.without_metrics(),
             recalibration=(self.recalibration or _NO_CHANGE).followed_by(scale, shift, self.shift),
         )
 
@@ -303,7 +330,7 @@ def restore_calibration_record(
             f"{log_losses!r}. Calibrate again."
         )
     calibrator = CALIBRATORS[name]().restore(state["state"])
-    recalibration = state.get("recalibration")
+    recalibration, tree = state.get("recalibration"), state.get("label_tree")
     return CalibrationRecord(
         name,
         calibrator,
@@ -314,6 +341,7 @@ def restore_calibration_record(
         tuple(fit_labels),
         log_losses,
         None if recalibration is None else RecalibrationMap.restore(recalibration),
+        None if tree is None else LabelTreeProjection.restore(tree),
     )
 
 

@@ -46,6 +46,8 @@ def recognizer_fingerprint(
         digest.update(repr(calibration.shift).encode() if calibration.shift else b"")
         recalibration = calibration.recalibration
         digest.update(repr(recalibration.state()).encode() if recalibration else b"")
+        tree = calibration.tree
+        digest.update(f"label tree {tree.parent_columns}".encode() if tree else b"")
     return digest.hexdigest()[:16]
 
 

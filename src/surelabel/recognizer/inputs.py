@@ -33,7 +33,13 @@ from surelabel.recognizer.vector_normalization import (
     image_vector_normalization,
     precomputed_vectors,
 )
-from surelabel.records import Images, LabelledFeatures, LabelledImages, LabelledScores
+from surelabel.records import (
+    Images,
+    LabelledFeatures,
+    LabelledImages,
+    LabelledScores,
+    LabelTree,
+)
 
 LabelledInput = LabelledImages | LabelledFeatures
 ImageInput = str | Path | Image.Image | FileContent | npt.NDArray[np.uint8]  # one image
@@ -279,15 +285,26 @@ def check_recognizer_vector_inputs(method: Method) -> None:
 
 
 def align_recognizer_input_labels(
-    source: LabelledInput, names: Sequence[str], aliases: Mapping[str, Sequence[str]]
+    source: LabelledInput,
+    names: Sequence[str],
+    aliases: Mapping[str, Sequence[str]],
+    label_tree: LabelTree | None = None,
 ) -> LabelledImages:
     """Return the labelled images with one target column per label in ``names``.
 
     A label of ``source`` matches a label in ``names`` if they share an alias. A warning lists the
     labels without a known target.
 
+    Args:
+        source: Images, vectors or scores with labels.
+        names: Labels of the recognizer, length c.
+        aliases: Aliases of each label of the recognizer.
+        label_tree: Tree of the labels, from which further targets follow. If None, there is no
+            tree.
+
     Raises:
         InputError: If ``source`` has no labels, or if a label of ``source`` matches two names.
+        DataError: If a positive label has a negative ancestor in an image.
     """
     if not isinstance(source, LabelledImages | LabelledFeatures):
         raise InputError(
@@ -302,5 +319,9 @@ def align_recognizer_input_labels(
         row_selection=source.row_selection,
     )
     aligned, _ = align_to_vocabulary(labelled, names, aliases)
+    if label_tree is not None:
+        targets = np.where(aligned.known, aligned.targets, np.nan)
+        targets = label_tree.extend_targets(targets, names, [str(path) for path in aligned.paths])
+        aligned = LabelledImages(aligned.paths, names, targets, row_selection=aligned.row_selection)
     warn_unannotated_labels(names, aligned.known)
     return aligned

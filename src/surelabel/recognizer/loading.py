@@ -10,10 +10,12 @@ from torch import Tensor
 from surelabel.array_files import read_safetensors
 from surelabel.config import Choice, Run, load_run, method_settings_of_run
 from surelabel.counts import format_count
+from surelabel.data import read_label_tree
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import TEMPLATES, load_encoder
-from surelabel.errors import DataError
+from surelabel.errors import DataError, InputError
 from surelabel.file_readers import read_json, read_text
+from surelabel.label_aliases import split_label_aliases
 from surelabel.methods import Method
 from surelabel.migration import (
     ENCODER_FOLDER,
@@ -22,6 +24,7 @@ from surelabel.migration import (
     settings_of_saved_method,
 )
 from surelabel.recognizer.dtype_check import DtypeCheck, restore_dtype_checks
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.saving import (
     COPY_AGAIN,
@@ -29,6 +32,7 @@ from surelabel.recognizer.saving import (
     DTYPE_CHECKS_FILE,
     FIT_NAMES_FILE,
     FORMAT_VERSION,
+    LABEL_TREE_FILE,
     RECORD_FILE,
     SELECTION_FILE,
     USED_ROWS_FILE,
@@ -38,6 +42,7 @@ from surelabel.recognizer.saving import (
 from surelabel.recognizer.score_calibration import CrossFittedScoreRows
 from surelabel.recognizer.used_rows import UsedRows
 from surelabel.recognizer_folder_checks import check_folder_is_not_encoder
+from surelabel.records import LabelTree
 from surelabel.records.calibration_description import MODEL
 
 REQUIRED_FILES = (
@@ -90,8 +95,10 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
         used_rows=_read_used_rows(folder / USED_ROWS_FILE),
         fingerprint=str(about.get("fingerprint", "")),
         dtype_checks=_read_dtype_checks(folder / DTYPE_CHECKS_FILE),
+        label_tree=_read_saved_label_tree(folder / LABEL_TREE_FILE),
     )
     _check_saved_recognizer_consistency(folder, saved)
+    _check_saved_label_tree(folder, saved)
     return replace(saved, run=_run_with_score_domain(saved))
 
 
@@ -144,6 +151,11 @@ def _read_cross_fitted_rows(path: Path, n_labels: int) -> CrossFittedScoreRows |
 def _read_dtype_checks(path: Path) -> tuple[DtypeCheck, ...]:
     """Return the checks of number formats; empty if there is no file."""
     return restore_dtype_checks(_read_saved_recognizer_json(path)) if path.exists() else ()
+
+
+def _read_saved_label_tree(path: Path) -> LabelTree | None:
+    """Return the tree of the labels, or None if there is no file."""
+    return read_label_tree(path) if path.exists() else None
 
 
 def _read_used_rows(path: Path) -> UsedRows | None:
@@ -288,6 +300,30 @@ def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) ->
                 f"{folder / name} must contain {format_count(n_labels, 'label')}, as in names.txt; "
                 f"got {count}. {COPY_AGAIN}"
             )
+
+
+def _check_saved_label_tree(folder: Path, saved: SavedRecognizer) -> None:
+    """Check that the tree of the labels matches the labels and the calibration.
+
+    Raises:
+        DataError: If a label of the tree is unknown, or if the calibration uses another tree.
+    """
+    names = [split_label_aliases(name)[0] for name in saved.names_with_aliases]
+    try:
+        tree = LabelTreeProjection.of_labels(saved.label_tree, names)
+    except InputError as error:
+        raise DataError(f"{folder / LABEL_TREE_FILE}: {error} {COPY_AGAIN}") from error
+    calibrated = (saved.calibration or {}).get("label_tree")
+    if calibrated is None:
+        return
+    if (
+        tree is None
+        or LabelTreeProjection.restore(calibrated).parent_columns != tree.parent_columns
+    ):
+        raise DataError(
+            f"{folder / LABEL_TREE_FILE} must be the label tree of calibration.json; got "
+            f"{'another tree' if tree else 'no file'}. {COPY_AGAIN}"
+        )
 
 
 def _read_saved_recognizer_json(path: Path) -> dict[str, Any]:

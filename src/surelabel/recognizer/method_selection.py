@@ -26,6 +26,7 @@ from surelabel.recognizer.inputs import (
     resolve_recognizer_targets,
 )
 from surelabel.recognizer.label_free_methods import check_max_passes
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.recognizer.method_candidates import (
     MethodCandidate,
     describe_seconds,
@@ -42,7 +43,7 @@ from surelabel.recognizer.vector_normalization import (
     encoder_with_fitted_normalization,
     row_noun,
 )
-from surelabel.records import Images, LabelledImages, LabelledScores
+from surelabel.records import Images, LabelledImages, LabelledScores, LabelTree
 from surelabel.training import delete_checkpoint
 
 DEFAULT_FOLDS = 5
@@ -63,6 +64,7 @@ def select_method(
     minutes: float = DEFAULT_MINUTES,
     max_passes: int | None = DEFAULT_MAX_PASSES,
     device: str = "cpu",
+    label_tree: LabelTree | None = None,
     checkpoint: str | Path | None = None,
     describe: Callable[[str], None] | None = None,
     progress: Progress | None = None,
@@ -90,6 +92,8 @@ def select_method(
         max_passes: Maximum number of encoder passes of an image, >= 1. If None, there is no
             maximum.
         device: PyTorch device of the encoder.
+        label_tree: Tree of the labels, as for ``Recognizer``. The methods are compared before the
+            log-odds are projected to the tree.
         checkpoint: File from which the fit resumes, as for ``Recognizer.fit``. The fits of all
             folds of all methods are stored in files beside it.
         describe: Function called with a text before the methods are compared, with the number of
@@ -134,13 +138,18 @@ def select_method(
         minutes=minutes,
         max_passes=max_passes,
         device=device,
+        label_tree=label_tree,
         checkpoint=checkpoint,
         describe=describe,
         progress=progress,
     )
     selected = compared.comparisons[0]
     recognizer = Recognizer(
-        selected.run, compared.names, encoder=compared.encoder, cache=compared.cache
+        selected.run,
+        compared.names,
+        encoder=compared.encoder,
+        cache=compared.cache,
+        label_tree=label_tree,
     )
     _fit_selected(recognizer, selected, compared.source, folds, checkpoint, progress)
     recognizer.selection = compared.selection
@@ -180,6 +189,7 @@ def compare_methods(
     minutes: float,
     max_passes: int | None,
     device: str,
+    label_tree: LabelTree | None = None,
     checkpoint: str | Path | None = None,
     describe: Callable[[str], None] | None = None,
     progress: Progress | None = None,
@@ -193,13 +203,15 @@ def compare_methods(
     check_no_method_settings(run_file, overrides)
     run = load_run(run_file, overrides)
     resolved, labels = _resolve_selection_input(source, targets, names)
-    n_images = _check_selection_targets(resolved, labels, folds, run.seed)
+    n_images = _check_selection_targets(resolved, labels, label_tree, folds, run.seed)
     encoder = load_encoder(run.encoder.name, device=device, **run.encoder.settings)
     encoder = encoder_with_fitted_normalization(encoder, resolved)
     cache = FeatureCache(default_feature_cache_folder())
     with warnings.catch_warnings():  # the fit of the selected method emits them
         warnings.simplefilter("ignore", UserWarning)
-        recognizers, incompatible = _make_recognizers(run_file, overrides, labels, encoder, cache)
+        recognizers, incompatible = _make_recognizers(
+            run_file, overrides, labels, label_tree, encoder, cache
+        )
         candidates, left_out = time_method_candidates(
             resolved, recognizers, folds=folds, minutes=minutes, max_passes=max_passes
         )
@@ -271,6 +283,7 @@ def _make_recognizers(
     run_file: str | Path | None,
     settings: Sequence[str],
     labels: Sequence[str],
+    label_tree: LabelTree | None,
     encoder: Encoder,
     cache: FeatureCache,
 ) -> tuple[list[Recognizer], dict[str, str]]:
@@ -279,7 +292,9 @@ def _make_recognizers(
     for name in selectable_methods():
         run = load_run(run_file, [*settings, f"method.name={name}"])
         try:
-            recognizers.append(Recognizer(run, labels, encoder=encoder, cache=cache))
+            recognizers.append(
+                Recognizer(run, labels, encoder=encoder, cache=cache, label_tree=label_tree)
+            )
         except (ConfigError, InputError) as error:
             incompatible[name] = first_sentence_of(error)
     _check_candidates(recognizers, incompatible)
@@ -301,20 +316,25 @@ def _check_candidates(candidates: Sequence[object], left_out: dict[str, str]) ->
 
 
 def _check_selection_targets(
-    source: LabelledInput, labels: Sequence[str], folds: int, seed: int
+    source: LabelledInput,
+    labels: Sequence[str],
+    label_tree: LabelTree | None,
+    folds: int,
+    seed: int,
 ) -> int:
     """Check the targets before any image is encoded; return the number of annotated images.
 
     Raises:
         InputError: If there are fewer images than folds, or if the known targets are all positive
             or all negative. Also if the dataset states how its rows were chosen, and none is
-            random.
+            random, or if a label of the tree is not in ``labels``.
+        DataError: If a positive label has a negative ancestor in an image.
         ConfigError: If ``folds`` is below 2.
     """
     names, aliases = parse_label_names(labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        labelled = align_recognizer_input_labels(source, names, aliases)
+        labelled = align_recognizer_input_labels(source, names, aliases, label_tree)
         random_sample_rows(source, "The calibration")  # raises an error; used after the selection
     assign_folds(labelled.known, folds, np.random.default_rng(seed))
     values = labelled.targets[labelled.known]
@@ -371,7 +391,7 @@ def _fit_selected(
     if selected.is_calibrated_by_folds:
         is_used = np.isin(scores.rows, random_sample_rows(source, "The calibration"))
         raw, vectors = scores.raw[is_used], scores.vectors[is_used]
-        labels = recognizer.names, recognizer.aliases
+        labels = recognizer.names, recognizer.aliases, recognizer.label_tree
         targets, known = random_sample_targets(
             source, labels, scores.rows[is_used], scores.targets[is_used], scores.known[is_used]
         )
@@ -384,6 +404,7 @@ def _fit_selected(
             names_with_aliases=recognizer.names_with_aliases,
             folds=0 if learns_from == "nothing" else folds,
             noun=row_noun(recognizer.encoder),
+            tree=LabelTreeProjection.of_labels(recognizer.label_tree, recognizer.names),
         )
         used = source.take(scores.rows[is_used])
         recognizer.store_cross_fitted_scores(used, raw, vectors, targets, known)

@@ -14,6 +14,7 @@ from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.penalty_fitting import penalties_description
 from surelabel.recognizer.quantization_record import quantization_record
 from surelabel.recognizer.vector_normalization import vector_normalization_description
+from surelabel.records import LabelTree
 
 
 def recognizer_model_card(
@@ -24,6 +25,7 @@ def recognizer_model_card(
     weights: Mapping[str, Tensor],
     selection: MethodSelection | None = None,
     dtype_checks: Sequence[DtypeCheck] = (),
+    label_tree: LabelTree | None = None,
 ) -> str:
     """Return the model card of a recognizer in Markdown.
 
@@ -36,11 +38,17 @@ def recognizer_model_card(
         selection: Results of the model selection that selected the method. If None, the method was
             given.
         dtype_checks: Changes of the probabilities if images are encoded in bf16.
+        label_tree: Tree of the labels, or None.
     """
     first_names = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
     properties = recognizer_properties(run, encoder, calibration, weights)
     if dtype_checks:
         properties["bf16"] = " ".join(check.description for check in dtype_checks)
+    if label_tree is not None:
+        n_children = format_count(
+            len(label_tree.parents), "label has a parent", "labels have parents"
+        )
+        properties["label tree"] = f"{n_children}, such as {_first_edge(label_tree)}"
     rows = "\n".join(f"| {name} | {value} |" for name, value in properties.items())
     return f"""# Recognizer of {format_count(len(names), "label")}
 
@@ -55,6 +63,11 @@ Load the recognizer with `surelabel.Recognizer.load(folder)`, or give this folde
 Probabilities are calibrated only for images that are similar to the calibration images. Before you
 rely on the probabilities, run `surelabel evaluate` on your own annotated images.
 {_model_selection_section(selection) if selection else ""}"""
+
+
+def _first_edge(label_tree: LabelTree) -> str:
+    child, parent = next(iter(label_tree.parents.items()))
+    return f"{parent} > {child}"
 
 
 def _model_selection_section(selection: MethodSelection) -> str:

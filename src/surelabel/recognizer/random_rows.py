@@ -12,6 +12,7 @@ from surelabel.data.permanent_random_numbers import permanent_random_numbers, ro
 from surelabel.data.sample_targets import with_sample_targets
 from surelabel.errors import InputError
 from surelabel.recognizer.inputs import LabelledInput, align_recognizer_input_labels
+from surelabel.records import LabelTree
 
 _THINNING = "thinning"  # key of the permanent random numbers
 
@@ -100,7 +101,7 @@ def take_random_rows(source: LabelledInput, purpose: str) -> LabelledInput:
 
 def random_sample_targets(
     source: LabelledInput,
-    recognizer_labels: tuple[Sequence[str], Mapping[str, Sequence[str]]],
+    recognizer_labels: tuple[Sequence[str], Mapping[str, Sequence[str]], LabelTree | None],
     rows: npt.NDArray[np.int64],
     targets: Array,
     known: Flags,
@@ -109,7 +110,7 @@ def random_sample_targets(
 
     Args:
         source: Images, vectors or scores with labels.
-        recognizer_labels: Labels of the c columns of ``targets``, and their spellings.
+        recognizer_labels: Labels of the c columns of ``targets``, their aliases, and their tree.
         rows: Indices of m rows of the source.
         targets: All targets of these rows, ``(m, c)``.
         known: Mask of the known targets, ``(m, c)``.

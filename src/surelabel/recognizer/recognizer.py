@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags
 from surelabel.config import Choice, Run
+from surelabel.data import parse_label_names
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.encoders.engines.engine_encoder import encoder_with_engine
 from surelabel.encoders.image_only.exported_model import ExportedModel
@@ -78,6 +79,7 @@ from surelabel.recognizer.inputs import (
     resolve_recognizer_input,
     resolve_recognizer_targets,
 )
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.recognizer.loading import (
     check_saved_recognizer_fingerprint,
     load_saved_recognizer_weights,
@@ -144,6 +146,7 @@ from surelabel.records import (
     Images,
     LabelledImages,
     LabelledTexts,
+    LabelTree,
     Predictions,
 )
 from surelabel.records.calibration_description import LOSS_ALONE, MODEL
@@ -159,6 +162,7 @@ class Recognizer(ScikitLearnInterface):
         device: PyTorch device of the encoder.
         encoder: Loaded encoder. If None, the encoder of the run is loaded.
         cache: Cache of features. If None, features are cached in the default cache folder.
+        label_tree: Tree of the labels. If None, the labels have no tree. See the attribute.
 
     Attributes:
         names: Labels in the order of the columns of scores and targets, length c.
@@ -189,6 +193,7 @@ class Recognizer(ScikitLearnInterface):
         device: str = "cpu",
         encoder: Encoder | None = None,
         cache: FeatureCache | None = None,
+        label_tree: LabelTree | None = None,
     ):
         arguments = {
             "run": run,
@@ -196,6 +201,7 @@ class Recognizer(ScikitLearnInterface):
             "device": device,
             "encoder": encoder,
             "cache": cache,
+            "label_tree": label_tree,
         }
         self.run = run = resolve_run_for_fitting(run)
         self.names, self.aliases = parse_names_of_run(run, names)
@@ -214,6 +220,7 @@ class Recognizer(ScikitLearnInterface):
         self._cross_fitted: CrossFittedScoreRows | None = None  # only for precomputed scores
         self.used_rows: UsedRows | None = UsedRows()
         self.dtype_checks: tuple[DtypeCheck, ...] = ()
+        self.label_tree = label_tree
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.names and (self.method.open_vocabulary or self.method.learns_from == "images"):
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
@@ -348,7 +355,8 @@ class Recognizer(ScikitLearnInterface):
             MissingPart: If Lightning Fabric is not installed, and ``devices`` is given.
             InputError: If ``source`` has no labels, no known target of a label of the recognizer,
                 or too few images for ``folds``.
-            DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to
+            DataError: If no image can be read, or if a positive label has a negative ancestor in an
+                image. Also if ``checkpoint`` is damaged or belongs to
                 another run.
         """
         check_encoder_is_not_quantized(self.encoder, "fitted")
@@ -405,7 +413,7 @@ class Recognizer(ScikitLearnInterface):
             assert not isinstance(resolved, Images)  # checked above, as are the random rows
             assert random_rows is not None
             is_used = np.isin(data.rows, random_rows)
-            labels = self.names, self.aliases
+            labels = self.names, self.aliases, self.label_tree
             targets, known = random_sample_targets(resolved, labels, data.rows, targets, known)
             self._fit_calibration(
                 resolved.take(data.rows[is_used]),
@@ -512,7 +520,9 @@ class Recognizer(ScikitLearnInterface):
         """Fit the calibrator of the run on held-out annotated images.
 
         For images without labels, the calibrator is fitted on pseudo-labels, which the encoder
-        computes. The attribute ``calibrated_on`` then mentions the pseudo-labels.
+        computes. The attribute ``calibrated_on`` then mentions the pseudo-labels. If the labels
+        have a tree, the last step of the calibration changes the log-odds by the smallest sum of
+        squares after which no label is more probable than its parent.
 
         Args:
             held_out: Annotated images that were not used by ``fit``, or images without labels. If
@@ -526,7 +536,8 @@ class Recognizer(ScikitLearnInterface):
             ConfigError: If the calibrator requires log-odds, and the scores are not log-odds.
             InputError: If no known target of the labels of the recognizer is positive, or if none
                 is negative. Also if fewer than 20 rows of precomputed scores have a known target.
-            DataError: If no image can be read.
+            DataError: If no image can be read, or if a positive label has a negative ancestor in an
+                image.
         """
         self.check_fitted()
         uses_loss = self.method.learns_from in ("labels", "texts", "pairs")
@@ -566,6 +577,7 @@ class Recognizer(ScikitLearnInterface):
             image_vectors=scored.vectors,
             cache=self.cache,
             progress=progress,
+            tree=LabelTreeProjection.of_labels(self.label_tree, self.names),
         )
         self._store_used_rows(images)
         return self
@@ -741,6 +753,7 @@ class Recognizer(ScikitLearnInterface):
             names_with_aliases=self.names_with_aliases,
             folds=folds,
             noun=row_noun(self.encoder),
+            tree=LabelTreeProjection.of_labels(self.label_tree, self.names),
         )
         self.store_cross_fitted_scores(source, raw, vectors, targets, known)
 
@@ -761,8 +774,16 @@ class Recognizer(ScikitLearnInterface):
             targets: Targets in [0, 1], ``(n, c)``.
             known: True where the target is known, ``(n, c)``.
         """
+        assert self.calibration is not None  # fitted on the same rows
         self._cross_fitted = cross_fit_score_rows(
-            self.run, self.encoder, source, raw, targets, known, vectors
+            self.run,
+            self.encoder,
+            source,
+            raw,
+            targets,
+            known,
+            vectors,
+            self.calibration.tree,
         )
         self._store_used_rows(source)
 
@@ -815,7 +836,8 @@ class Recognizer(ScikitLearnInterface):
             InputError: If the labels are invalid; see :func:`surelabel.data.parse_label_names`.
         """
         check_vocabulary_can_change(self.run.method.name, self.method)
-        other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache)
+        tree = self.label_tree and self.label_tree.restricted_to(parse_label_names(names)[0])
+        other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache, label_tree=tree)
         copy_method_fit(self.method, other.method, self.encoder)
         other.link, other.is_fitted = self.link, self.is_fitted
         other.used_rows = self.used_rows
@@ -827,6 +849,7 @@ class Recognizer(ScikitLearnInterface):
             other.names_with_aliases,
             self.encoder,
         )
+        other.label_tree = tree  # also for the new calibration
         return other
 
     def with_engine(self, engine: str = "torch", dtype: str = "fp32") -> "Recognizer":
@@ -1084,14 +1107,16 @@ class Recognizer(ScikitLearnInterface):
     def align_labels(self, labelled: LabelledInput) -> LabelledImages:
         """Return the labelled images with one target column per label of the recognizer.
 
-        A label of the images matches a label of the recognizer if they share an alias. A warning
-        lists the labels without a known target.
+        A label of the images matches a label of the recognizer if they share an alias. Targets that
+        follow from the tree of the labels are added. A warning lists the labels without a known
+        target.
 
         Raises:
             InputError: If the images have no labels, or if a label of the images matches two labels
                 of the recognizer.
+            DataError: If a positive label has a negative ancestor in an image.
         """
-        return align_recognizer_input_labels(labelled, self.names, self.aliases)
+        return align_recognizer_input_labels(labelled, self.names, self.aliases, self.label_tree)
 
     def localize(self, source: RecognizerInput) -> tuple[list[str], Array]:
         """Return heat maps, that is, the score of each label in each region of each image.
@@ -1136,6 +1161,7 @@ class Recognizer(ScikitLearnInterface):
             self.used_rows,
             self.fingerprint,
             self.dtype_checks,
+            self.label_tree,
         )
         write_saved_recognizer(folder, contents, checkpoint=self._checkpoint)
         self._checkpoint = None
@@ -1156,7 +1182,12 @@ class Recognizer(ScikitLearnInterface):
     @classmethod
     def _load(cls, folder: str | Path, device: str) -> "Recognizer":
         saved = read_saved_recognizer(folder, device=device)
-        recognizer = cls(saved.run, saved.names_with_aliases, encoder=saved.encoder)
+        recognizer = cls(
+            saved.run,
+            saved.names_with_aliases,
+            encoder=saved.encoder,
+            label_tree=saved.label_tree,
+        )
         load_saved_recognizer_weights(recognizer.method, saved.weights, folder)
         if isinstance(recognizer.method, UsesFitLabels):
             recognizer.method.use_fit_labels(recognizer.encoder, saved.fit_names)
@@ -1194,6 +1225,28 @@ class Recognizer(ScikitLearnInterface):
         the value is None.
         """
         return self._score_conversion.description
+
+    @property
+    def label_tree(self) -> LabelTree | None:
+        """Tree of the labels, or None.
+
+        In the annotations for ``fit``, ``calibrate`` and evaluations, the parent of a positive
+        label becomes positive, and the children of a negative label become negative. In calibrated
+        predictions, no label is more probable than its parent. Without a calibration, the tree does
+        not change the predictions. If a tree is set after ``calibrate``, the validation record is
+        dropped; call ``calibrate`` again to obtain another one.
+
+        Raises:
+            InputError: If a label of the tree that is set is not a label of the recognizer.
+        """
+        return self._label_tree
+
+    @label_tree.setter
+    def label_tree(self, tree: LabelTree | None) -> None:
+        projection = LabelTreeProjection.of_labels(tree, self.names)
+        if self.calibration is not None:
+            self.calibration = self.calibration.with_tree(projection)
+        self._label_tree, self._arguments = tree, self._arguments | {"label_tree": tree}
 
     @property
     def default_thresholds(self) -> Array | None:

@@ -9,6 +9,7 @@ calibration.json     fitted calibrator and description of the calibration data
 record.safetensors   validation record, for operating points and guarantees; optional
 cross_fitted.safetensors  cross-fitted log-odds of calibration rows of precomputed scores; optional
 used_rows.safetensors  hashes of the annotated images of the fit and of the calibration; optional
+label_tree.txt       parents of the labels, as lines such as animal > dog; optional
 dtype_checks.json    changes of the probabilities if images are encoded in bf16; optional
 weights.safetensors  weights of the method
 encoder/             encoder with its preprocessing, or the name of an embedded encoder
@@ -28,6 +29,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from surelabel.config import Run, run_as_toml
+from surelabel.data import label_tree_as_text
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import Encoder
 from surelabel.errors import DataError
@@ -42,6 +44,7 @@ from surelabel.recognizer.model_card import recognizer_model_card
 from surelabel.recognizer.score_calibration import CrossFittedScoreRows
 from surelabel.recognizer.used_rows import UsedRows
 from surelabel.recognizer_folder_checks import check_saved_recognizer_folder
+from surelabel.records import LabelTree
 from surelabel.records.calibration_description import MODEL
 from surelabel.training import delete_checkpoint
 
@@ -53,12 +56,14 @@ SELECTION_FILE = "selection.json"
 CROSS_FITTED_FILE = "cross_fitted.safetensors"
 USED_ROWS_FILE = "used_rows.safetensors"
 DTYPE_CHECKS_FILE = "dtype_checks.json"
+LABEL_TREE_FILE = "label_tree.txt"
 CHECKSUM_FILES = (
     "calibration.json",
     RECORD_FILE,
     CROSS_FITTED_FILE,
     USED_ROWS_FILE,
     DTYPE_CHECKS_FILE,
+    LABEL_TREE_FILE,
 )  # the fingerprint does not depend on all of these files
 
 
@@ -87,6 +92,7 @@ class SavedRecognizer:
             If an earlier version wrote the folder, the value is None.
         fingerprint: Fingerprint of the recognizer.
         dtype_checks: Changes of the probabilities if images are encoded in bf16.
+        label_tree: Tree of the labels. If None, the labels have no tree.
     """
 
     run: Run
@@ -102,6 +108,7 @@ class SavedRecognizer:
     used_rows: UsedRows | None
     fingerprint: str
     dtype_checks: tuple[DtypeCheck, ...] = ()
+    label_tree: LabelTree | None = None
 
 
 def saved_recognizer_contents(
@@ -116,6 +123,7 @@ def saved_recognizer_contents(
     used_rows: UsedRows | None,
     fingerprint: str,
     dtype_checks: tuple[DtypeCheck, ...] = (),
+    label_tree: LabelTree | None = None,
 ) -> SavedRecognizer:
     """Return the contents of the folder of a fitted recognizer.
 
@@ -132,6 +140,7 @@ def saved_recognizer_contents(
         used_rows: Hashes of the images of the fit and of the calibration, or None if unknown.
         fingerprint: Fingerprint of the recognizer.
         dtype_checks: Changes of the probabilities if images are encoded in bf16.
+        label_tree: Tree of the labels, or None.
     """
     return SavedRecognizer(
         run=run,
@@ -147,6 +156,7 @@ def saved_recognizer_contents(
         used_rows=used_rows,
         fingerprint=fingerprint,
         dtype_checks=dtype_checks,
+        label_tree=label_tree,
     )
 
 
@@ -206,6 +216,7 @@ def _write_saved_recognizer_files(folder: Path, recognizer: SavedRecognizer) -> 
             recognizer.weights,
             recognizer.selection,
             recognizer.dtype_checks,
+            recognizer.label_tree,
         ),
     }
     if recognizer.selection:
@@ -214,6 +225,8 @@ def _write_saved_recognizer_files(folder: Path, recognizer: SavedRecognizer) -> 
         texts[DTYPE_CHECKS_FILE] = _saved_recognizer_json(
             dtype_checks_as_json(recognizer.dtype_checks)
         )
+    if recognizer.label_tree is not None:
+        texts[LABEL_TREE_FILE] = label_tree_as_text(recognizer.label_tree)
     if recognizer.fit_names != recognizer.names_with_aliases:
         texts[FIT_NAMES_FILE] = "\n".join(recognizer.fit_names) + "\n"
     for name, text in texts.items():

@@ -18,6 +18,7 @@ from surelabel.encoders.image_only.precomputed_scores import PrecomputedScores
 from surelabel.errors import DataError, InputError
 from surelabel.methods import Method
 from surelabel.recognizer.calibrating import MIN_RECORD_IMAGES, RECORD_FOLDS
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.recognizer.vector_normalization import precomputed_vectors
 from surelabel.records import LabelledFeatures, Predictions
 from surelabel.records.calibration_description import CROSS_FITTED
@@ -111,6 +112,7 @@ def cross_fit_score_rows(
     targets: Array,
     known: Flags,
     vectors: npt.NDArray[np.floating],
+    tree: LabelTreeProjection | None = None,
 ) -> CrossFittedScoreRows | None:
     """Return log-odds of calibration rows from calibrators that were fitted on other rows.
 
@@ -122,6 +124,7 @@ def cross_fit_score_rows(
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
         vectors: Vectors of the rows, ``(n, d)``.
+        tree: Projection of the log-odds to a tree of labels. If None, there is no tree.
 
     Returns:
         Cross-fitted log-odds of the rows with a known target, or None if the source contains no
@@ -140,6 +143,7 @@ def cross_fit_score_rows(
         folds=RECORD_FOLDS,
         seed=run.seed,
     )
+    logits = tree.logits(logits) if tree else logits
     return CrossFittedScoreRows(keys[is_labelled], logits[is_labelled].astype(np.float32))
 
 

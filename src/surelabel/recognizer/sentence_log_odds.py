@@ -277,6 +277,7 @@ def _pair_score_conversion(recognizer: Recognizer) -> ScoreConversion:
         record,
         calibrator=calibrator,
         shift=(),
+        tree=None,
         recalibration=record.recalibration and replace(record.recalibration, label_shifts=()),
     )
     return ScoreConversion(description, recognizer.link, shared)
@@ -303,6 +304,7 @@ def _zero_shot_scores_of_sentences(recognizer: Recognizer) -> tuple[TextScorer, 
             shared = replace(
                 calibration,
                 shift=(),
+                tree=None,
                 recalibration=recalibration and replace(recalibration, label_shifts=()),
             )
             return method.text_scorer, ScoreConversion(MODEL, recognizer.link, shared)

@@ -17,7 +17,7 @@ from surelabel.recognizer.label_free_methods import (
 )
 from surelabel.recognizer.model_resolution import resolve_model
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import Images, Predictions
+from surelabel.records import Images, LabelTree, Predictions
 
 
 def tag(
@@ -117,6 +117,7 @@ def select_tags(
     *,
     threshold: float | Array | None = None,
     top_k: int | None = None,
+    label_tree: LabelTree | None = None,
 ) -> list[list[dict[str, Any]]]:
     """Return the labels of each image at or above a threshold, most probable labels first.
 
@@ -126,6 +127,8 @@ def select_tags(
             ``(c,)`` for c labels. In an array, a threshold of 1 excludes the label. If None, all
             labels are returned.
         top_k: Maximum number of labels per image. If None, there is no limit.
+        label_tree: Tree of the labels. The ancestors of each label that is returned are added,
+            whatever their thresholds and their number. If None, the labels have no tree.
 
     Returns:
         For each image, a list of dictionaries ``{"label", "score", "probability"}``. If the
@@ -135,11 +138,11 @@ def select_tags(
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
         InputError: If ``threshold`` or ``top_k`` is out of range, or if ``threshold`` has another
-            shape.
+            shape. Also if a label of the tree is not a label of the predictions.
     """
     probabilities = None if predictions.calibration is None else predictions.probabilities
     tags = []
-    for row, order in enumerate(_rank_tags(predictions, threshold, top_k)):
+    for row, order in enumerate(_rank_tags(predictions, threshold, top_k, label_tree)):
         scores = predictions.scores[row]
         image_tags: list[dict[str, Any]] = [
             {
@@ -163,6 +166,7 @@ def shown_label_mask(
     *,
     threshold: float | Array | None = None,
     top_k: int | None = None,
+    label_tree: LabelTree | None = None,
 ) -> Flags:
     """Return a mask ``(n, c)`` of the labels that :func:`select_tags` returns.
 
@@ -170,6 +174,7 @@ def shown_label_mask(
         predictions: Predictions of c labels for n images.
         threshold: Minimum probability, as for :func:`select_tags`.
         top_k: Maximum number of labels per image, as for :func:`select_tags`.
+        label_tree: Tree of the labels, as for :func:`select_tags`.
 
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
@@ -177,15 +182,21 @@ def shown_label_mask(
             shape.
     """
     shown = np.zeros(predictions.scores.shape, dtype=bool)
-    for flags, order in zip(shown, _rank_tags(predictions, threshold, top_k), strict=True):
+    ranks = _rank_tags(predictions, threshold, top_k, label_tree)
+    for flags, order in zip(shown, ranks, strict=True):
         flags[order] = True
     return shown
 
 
 def _rank_tags(
-    predictions: Predictions, threshold: float | Array | None, top_k: int | None
+    predictions: Predictions,
+    threshold: float | Array | None,
+    top_k: int | None,
+    label_tree: LabelTree | None,
 ) -> list[ColumnIndices]:
     """Return the columns of the selected labels of each image, most probable labels first.
+
+    If a label and its ancestor have the same probability, the ancestor is first.
 
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
@@ -205,14 +216,35 @@ def _rank_tags(
     selected = None
     if thresholds is not None and probabilities is not None:
         selected = _tagging_threshold_mask(probabilities, thresholds)
+    ancestors = _ancestor_columns(predictions.names, label_tree)
+    depths = np.array([len(columns) for columns in ancestors])
     ranks = []
     for row, scores in enumerate(predictions.scores):
-        order = np.argsort(-scores, kind="stable")
-        if probabilities is not None:
-            order = order[np.argsort(-probabilities[row][order], kind="stable")]
-            order = order if selected is None else order[selected[row][order]]
-        ranks.append(order[:top_k])
+        values = scores if probabilities is None else probabilities[row]
+        order = np.lexsort((-scores, depths, -values))
+        shown = order if selected is None else order[selected[row][order]]
+        shown = shown[:top_k]
+        if label_tree is not None:
+            is_shown = np.zeros(len(order), dtype=bool)
+            is_shown[shown] = True
+            for column in shown:
+                is_shown[ancestors[column]] = True
+            shown = order[is_shown[order]]
+        ranks.append(shown)
     return ranks
+
+
+def _ancestor_columns(names: Sequence[str], label_tree: LabelTree | None) -> list[list[int]]:
+    """Return the columns of the ancestors of each label.
+
+    Raises:
+        InputError: If a label of the tree is not in ``names``.
+    """
+    if label_tree is None:
+        return [[] for _ in names]
+    label_tree.parent_columns(names)  # raises the error
+    column_of = {name: column for column, name in enumerate(names)}
+    return [[column_of[label] for label in label_tree.ancestors(name)] for name in names]
 
 
 def _tagging_threshold_mask(probabilities: Array, thresholds: Array) -> Flags:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from surelabel.data import write_sidecar_tags
 from surelabel.data.xmp_sidecar_paths import is_sidecar_current, shared_sidecars
 from surelabel.recognizer.watched_index import WatchedIndex
-from surelabel.records import Predictions, SkippedImage
+from surelabel.records import LabelTree, Predictions, SkippedImage
 from surelabel.storage.stored_images import StoredImageStatus
 
 
@@ -31,11 +31,13 @@ class WatchedOutputs:
         model: Fingerprint of the recognizer.
         index: Index of the images, or None.
         naming: Naming of the sidecars, ``stem`` or ``full``, or None without sidecars.
+        label_tree: Tree of the labels, for hierarchical keywords, or None.
     """
 
     model: str
     index: WatchedIndex | None = None
     naming: str | None = None
+    label_tree: LabelTree | None = None
 
     def tagged_before(self, images: Mapping[str, StoredImageStatus]) -> set[str]:
         """Return the images that were tagged before, according to the index or the sidecars.
@@ -86,6 +88,8 @@ class WatchedOutputs:
         """
         refused_sidecars: Sequence[SkippedImage] = ()
         if self.naming is not None:
-            refused_sidecars = write_sidecar_tags(predictions, self.naming, refused=refused).refused
+            refused_sidecars = write_sidecar_tags(
+                predictions, self.naming, label_tree=self.label_tree, refused=refused
+            ).refused
         n_indexed = None if self.index is None else self.index.add(predictions)
         return WrittenOutputs(refused_sidecars, n_indexed)

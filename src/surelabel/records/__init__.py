@@ -12,7 +12,12 @@ from surelabel.records.calibration_description import (
 from surelabel.records.encoder_license import EncoderLicense
 from surelabel.records.features import Features, FrozenTextVectors, TrainingStep
 from surelabel.records.images import Images, LabelledFeatures, LabelledImages, SkippedImage
-from surelabel.records.label_tree import LabelTree
+from surelabel.records.label_tree import (
+    NO_PARENT,
+    LabelTree,
+    descendant_columns,
+    order_of_descent,
+)
 from surelabel.records.noisy_correspondence import noisy_caption_rows
 from surelabel.records.pairs import ItemId, PairFeatures, Pairs
 from surelabel.records.predictions import (
@@ -28,6 +33,7 @@ from surelabel.records.scores import SCORE_KINDS, LabelledScores
 from surelabel.records.texts import Captions, LabelledTexts
 
 __all__ = [
+    "NO_PARENT",
     "RANDOM_ROW",
     "SCORE_KINDS",
     "UNCERTAINTY_KINDS",
@@ -55,5 +61,7 @@ __all__ = [
     "TrainingStep",
     "calibration_provenance",
     "check_uncertainty_kind",
+    "descendant_columns",
     "noisy_caption_rows",
+    "order_of_descent",
 ]

@@ -53,6 +53,27 @@ class LabelTree:
             parent = self.parents.get(parent)
         return found
 
+    def path(self, label: str) -> list[str]:
+        """Return a label with its ancestors, from the top of the tree to the label."""
+        return [*reversed(self.ancestors(label)), label]
+
+    def restricted_to(self, names: Sequence[str]) -> "LabelTree | None":
+        """Return the tree of some labels, whose parents are their nearest remaining ancestors.
+
+        Args:
+            names: Remaining labels; they can include labels that are not in the tree.
+
+        Returns:
+            The tree, or None if no label has a parent.
+        """
+        remaining = set(names)
+        nearest = {
+            name: next((label for label in self.ancestors(name) if label in remaining), None)
+            for name in names
+        }
+        parents = {name: parent for name, parent in nearest.items() if parent is not None}
+        return LabelTree(parents) if parents else None
+
     def parent_columns(self, names: Sequence[str]) -> ColumnIndices:
         """Return the column of the parent of each label, or -1 without a parent, ``(c,)``.
 
@@ -75,129 +96,82 @@ class LabelTree:
             columns[column_of[label]] = column_of[parent]
         return columns
 
+    def extend_targets(
+        self, targets: Array, names: Sequence[str], paths: Sequence[str] = ()
+    ) -> Array:
+        """Return targets extended by those that follow from the tree.
 
-def order_of_descent(parent_columns: ColumnIndices) -> list[int]:
+        A positive label makes its ancestors positive, and a negative label makes its descendants
+        negative. A parent of negative labels remains unknown, because an image can have another
+        child. Targets between 0 and 1 imply nothing.
+
+        Args:
+            targets: Targets in [0, 1], NaN = unknown, ``(n, c)``.
+            names: Labels of the columns, length c.
+            paths: Path of each image for the error, length n. If empty, the error has the row.
+
+        Raises:
+            InputError: If a label of the tree is not in ``names``.
+            DataError: If a positive label has a negative ancestor in an image.
+        """
+        parent_columns = self.parent_columns(names)
+        check_shapes(targets=(targets, "n c"), parent_columns=(parent_columns, "c"))
+        extended = np.array(targets, dtype=np.float64)
+        order = [
+            column
+            for column in order_of_descent(parent_columns)
+            if parent_columns[column] != NO_PARENT
+        ]
+        for column in reversed(order):
+            parent = parent_columns[column]
+            is_positive = extended[:, column] == 1
+            if (wrong := np.flatnonzero(is_positive & (extended[:, parent] == 0))).size:
+                row = paths[wrong[0]] if paths else f"row {wrong[0]}"
+                others = format_count(len(wrong) - 1, "other image")
+                raise DataError(
+                    f"{row}: a positive label must not have a negative ancestor; got "
+                    f"{names[column]!r} positive and its parent {names[parent]!r} negative"
+                    f"{f' (and in {others})' if len(wrong) > 1 else ''}. "
+                    "Correct the annotations or the label tree."
+                )
+            extended[is_positive, parent] = 1
+        for column in order:
+            is_negative = extended[:, parent_columns[column]] == 0
+            extended[is_negative & np.isnan(extended[:, column]), column] = 0
+        return extended
+
+
+def order_of_descent(parent_columns: Sequence[int] | ColumnIndices) -> list[int]:
     """Return all columns so that each parent is before its children.
 
-    Args:
-        parent_columns: Column of the parent of each label, or -1, ``(c,)``; without cycles.
-    """
-    children = children_of_columns(parent_columns)
-    order = [column for column, parent in enumerate(parent_columns) if parent == NO_PARENT]
-    for column in order:  # the list grows during the loop
-        order += children[column]
-    return order
-
-
-def children_of_columns(parent_columns: ColumnIndices) -> list[list[int]]:
-    """Return the columns of the children of each label.
+    Columns that are their own ancestors, and the descendants of these columns, are left out.
 
     Args:
         parent_columns: Column of the parent of each label, or -1, ``(c,)``.
     """
     children: list[list[int]] = [[] for _ in parent_columns]
+    order: list[int] = []
     for column, parent in enumerate(parent_columns):
-        if parent != NO_PARENT:
-            children[parent].append(column)
-    return children
+        (order if parent == NO_PARENT else children[parent]).append(column)
+    for column in order:  # the list grows during the loop
+        order += children[column]
+    return order
 
 
-def extend_targets(targets: Array, parent_columns: ColumnIndices) -> Array:
-    """Return targets extended by those that follow from the tree.
-
-    A positive label makes its ancestors positive, and a negative label makes its descendants
-    negative. A parent of negative labels remains unknown, because an image can have another child.
-    Targets between 0 and 1 imply nothing.
-
-    Args:
-        targets: Targets in [0, 1], NaN = unknown, ``(n, c)``.
-        parent_columns: Column of the parent of each label, or -1, ``(c,)``.
-
-    Raises:
-        DataError: If a positive label has a negative ancestor in an image.
-    """
-    check_shapes(targets=(targets, "n c"), parent_columns=(parent_columns, "c"))
-    extended = np.array(targets, dtype=np.float64)
-    order = [column for column in order_of_descent(parent_columns) if parent_columns[column] >= 0]
-    for column in reversed(order):
-        parent = parent_columns[column]
-        is_positive = extended[:, column] == 1
-        if (wrong := np.flatnonzero(is_positive & (extended[:, parent] == 0))).size:
-            raise DataError(
-                f"A positive label must not have a negative ancestor; got both in row {wrong[0]}: "
-                f"column {column} is positive, and its parent in column {parent} is negative "
-                "(counted from 0). Correct the targets or the tree."
-            )
-        extended[is_positive, parent] = 1
-    for column in order:
-        is_implied = (extended[:, parent_columns[column]] == 0) & np.isnan(extended[:, column])
-        extended[is_implied, column] = 0
-    return extended
-
-
-def isotonic_logits(logits: Array, parent_columns: ColumnIndices) -> Array:
-    r"""Return the nearest logits in which no label is more probable than its parent.
-
-        argmin over z' of Σ (z' - z)²  subject to  z'(parent) >= z'(child)
-
-    The solution is exact. Without its ancestors, the value of a label is the largest mean of a
-    connected part of the tree that consists of the label and some or none of its descendants. If
-    the parent has the value v, the label has the smaller one of this mean and v. The mean u is the
-    root of a convex, decreasing, piecewise linear function,
-
-        h(u) = z - u + Σ over the children of max(0, h(u) of the child),
-
-    which Newton's method finds in a finite number of steps from u = z.
+def descendant_columns(
+    parent_columns: Sequence[int] | ColumnIndices,
+) -> list[tuple[int, ColumnIndices]]:
+    """Return each column with children, and the columns of its descendants.
 
     Args:
-        logits: Finite logits, ``(n, c)``.
         parent_columns: Column of the parent of each label, or -1, ``(c,)``; without cycles.
 
     Returns:
-        Logits ``(n, c)``. Logits that satisfy the condition are returned unchanged.
-
-    Source:
-        P. M. Pardalos and G. Xue, "Algorithms for a class of isotonic regression problems",
-        Algorithmica 23, 1999: isotonic regression on a tree. The Newton iteration is ours.
+        Pairs of a column and its descendants. A column is after all its descendants.
     """
-    check_shapes(logits=(logits, "n c"), parent_columns=(parent_columns, "c"))
-    children = children_of_columns(parent_columns)
-    order = order_of_descent(parent_columns)
-    means = np.array(logits, dtype=np.float64)
-    for column in reversed(order):
-        if children[column]:
-            means[:, column] = _largest_means(logits, means, column, children)
-    for column in order:
-        if (parent := parent_columns[column]) != NO_PARENT:
-            means[:, column] = np.minimum(means[:, column], means[:, parent])
-    return means
-
-
-def _largest_means(
-    logits: Array, means: Array, root: int, children: Sequence[Sequence[int]]
-) -> Array:
-    """Return the largest mean logit of a connected part with the label ``root`` on top, ``(n,)``.
-
-    Args:
-        logits: Logits ``(n, c)``.
-        means: Largest means of the descendants of ``root``, in their columns, ``(n, c)``.
-        root: Column of the label.
-        children: Columns of the children of each label.
-    """
-    mean = logits[:, root].copy()
-    rows = np.arange(len(logits))
-    while rows.size:
-        total, count = logits[rows, root].copy(), np.ones(len(rows))
-        parts = [(child, np.ones(len(rows), bool)) for child in children[root]]
-        while parts:
-            column, has_parent = parts.pop()
-            is_part = has_parent & (means[rows, column] > mean[rows])
-            total[is_part] += logits[rows[is_part], column]
-            count += is_part
-            if is_part.any():
-                parts += [(child, is_part) for child in children[column]]
-        new = np.maximum(total / count, mean[rows])  # rounding must not lower the mean
-        is_larger = new > mean[rows]
-        mean[rows] = new
-        rows = rows[is_larger]
-    return mean
+    below: dict[int, list[int]] = {}
+    for column in reversed(order_of_descent(parent_columns)):
+        if (parent := int(parent_columns[column])) != NO_PARENT:
+            below.setdefault(parent, []).extend([column, *below.get(column, [])])
+    order = reversed(order_of_descent(parent_columns))
+    return [(column, np.array(below[column], np.intp)) for column in order if column in below]

@@ -33,7 +33,7 @@ def album(tmp_path):
         (tmp_path / name).touch()
     (tmp_path / "a.xmp").write_bytes(keywords("dog", "Holiday 2020"))
     (tmp_path / "sub" / "d.jpg.xmp").write_bytes(keywords("cat"))
-    tags = XmpTags(["dog", "owl"], [0.9, 0.8], are_probabilities=True, model="m")
+    tags = XmpTags(["dog", "owl"], ["dog", "owl"], [0.9, 0.8], are_probabilities=True, model="m")
     (tmp_path / "c.xmp").write_bytes(add_xmp_tags(EMPTY_PACKET, tags))
     return tmp_path
 
@@ -58,7 +58,13 @@ def test_missing_labels_can_be_unknown(album):
 
 
 def test_tags_of_this_package_are_never_read(album):
-    tags = XmpTags(["dog", "owl", "cat"], [0.9, 0.8, 0.7], are_probabilities=True, model="m")
+    tags = XmpTags(
+        ["dog", "owl", "cat"],
+        ["dog", "owl", "cat"],
+        [0.9, 0.8, 0.7],
+        are_probabilities=True,
+        model="m",
+    )
     before = read_labels(f"xmp:{album}")
     (album / "a.xmp").write_bytes(add_xmp_tags((album / "a.xmp").read_bytes(), tags))
     after = read_labels(f"xmp:{album}")

@@ -35,6 +35,7 @@ from surelabel.export.calibration.affine_module import (
 from surelabel.export.calibration.beta_module import beta_module, hierarchical_module
 from surelabel.export.calibration.cooccurrence_module import cooccurrence_module
 from surelabel.export.calibration.isotonic_module import IsotonicPerClassModule, isotonic_module
+from surelabel.export.calibration.label_tree_module import LabelTreeModule
 from surelabel.export.calibration.mixture_module import EnsembleTemperatureModule, HistogramModule
 from surelabel.recognizer.calibration_record import CalibrationRecord
 
@@ -64,8 +65,8 @@ CALIBRATOR_MODULES: dict[type[Calibrator], Callable[..., nn.Module]] = {
 class CalibrationModule(nn.Module):
     """Compute the logits of a calibration in float32: calibrator, recalibration and label shift.
 
-    The logits are clipped to [-40, 40] after each of the three steps, as in
-    ``CalibrationRecord.logits``.
+    After each of the three steps, the logits are clipped to [-40, 40] and projected to the tree of
+    the labels, if there is one, as in ``CalibrationRecord.logits``.
 
     Args:
         record: Fitted calibration.
@@ -74,12 +75,15 @@ class CalibrationModule(nn.Module):
     def __init__(self, record: CalibrationRecord):
         super().__init__()
         self.calibrator = calibrator_module(record.calibrator)
-        self.steps = nn.Sequential()
+        tree = None if record.tree is None else LabelTreeModule(record.tree.parent_columns)
+        self.steps = nn.Sequential(*([tree] if tree else []))
         if (recalibration := record.recalibration) is not None:
             shifts = recalibration.shift + np.array(recalibration.label_shifts or [0.0])
-            self.steps.append(_ClippedLine(recalibration.scale, shifts))
+            self.steps.extend(
+                [_ClippedLine(recalibration.scale, shifts), *([tree] if tree else [])]
+            )
         if record.shift:
-            self.steps.append(_ClippedLine(1.0, record.shift))
+            self.steps.extend([_ClippedLine(1.0, record.shift), *([tree] if tree else [])])
 
     def forward(self, raw: Tensor, vectors: Tensor | None = None) -> Tensor:
         """Return calibrated log-odds in [-40, 40], ``(n, c)``, in float32.
