@@ -18,6 +18,7 @@ from surelabel.cli.export import export
 from surelabel.cli.fit import fit
 from surelabel.cli.index import index
 from surelabel.cli.label_next import label_next
+from surelabel.cli.protocol import protocol
 from surelabel.cli.renamed_options import name_renamed_options
 from surelabel.cli.scenes import scenes
 from surelabel.cli.search import search
@@ -97,6 +98,7 @@ for _command in (
     check,
     scenes,
     cache,
+    protocol,
     bench,
 ):
     main.add_command(complete_paths_in_shell(_command))

@@ -1,0 +1,1 @@
+"""This package defines what an evaluation protocol contains, and checks folders against it."""
