@@ -19,10 +19,12 @@ A new comparison consists of at most five files:
 from surelabel.bench.comparison import BenchComparison, ComparisonTask, write_comparison
 from surelabel.bench.feature_splits import (
     FeatureSplits,
+    encode_feature_splits,
     load_feature_splits,
     load_scene_feature_splits,
 )
 from surelabel.bench.image_splits import ImageSplits
+from surelabel.bench.protocol_splits import load_protocol_image_splits
 from surelabel.bench.result_cache import ResultCache
 
 __all__ = [
@@ -31,7 +33,9 @@ __all__ = [
     "FeatureSplits",
     "ImageSplits",
     "ResultCache",
+    "encode_feature_splits",
     "load_feature_splits",
+    "load_protocol_image_splits",
     "load_scene_feature_splits",
     "write_comparison",
 ]

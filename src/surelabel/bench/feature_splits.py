@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from surelabel.bench.image_splits import SPLITS, load_benchmark_scenes
+from surelabel.bench.image_splits import SPLITS, ImageSplits, load_benchmark_scenes
 from surelabel.bench.result_cache import result_cache_digest
 from surelabel.data import read_feature_archive
 from surelabel.encoders import load_encoder
 from surelabel.errors import DataError
 from surelabel.features import FeatureCache, default_feature_cache_folder, encode_image_files
 from surelabel.progress import Progress
-from surelabel.records import LabelledFeatures
+from surelabel.records import LabelledFeatures, LabelledImages
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,36 @@ def load_scene_feature_splits(
             the cache folder on first use.
         progress: Function called with the number of encoded images and the total number of images.
     """
+    splits = ImageSplits(
+        name="scenes-80",
+        **{split: load_benchmark_scenes(split, quick=quick).images for split in SPLITS},
+    )
+    return encode_feature_splits(splits, encoder, progress=progress)
+
+
+def encode_feature_splits(
+    splits: ImageSplits, encoder: str, *, progress: Progress | None = None
+) -> FeatureSplits:
+    """Return the features of annotated images.
+
+    Args:
+        splits: Training, validation and test images.
+        encoder: Name of an encoder.
+        progress: Function called with the number of encoded images and the total number of images.
+
+    Raises:
+        DataError: If an image cannot be read.
+    """
     cache, loaded_encoder = FeatureCache(default_feature_cache_folder()), load_encoder(encoder)
-    splits = []
+    features = []
     for split in SPLITS:
-        images = load_benchmark_scenes(split, quick=quick).images
+        images: LabelledImages = getattr(splits, split)
         encoded = encode_image_files(
             loaded_encoder, images.paths, cache=cache, strict=True, progress=progress
         )
-        features = encoded.features.pooled.numpy()
-        splits.append(LabelledFeatures(features, images.names, images.targets, images.known))
-    return FeatureSplits(f"scenes-80, {encoder}", encoder, *splits)
+        vectors = encoded.features.pooled.numpy()
+        features.append(LabelledFeatures(vectors, images.names, images.targets, images.known))
+    return FeatureSplits(f"{splits.name}, {encoder}", encoder, *features)
 
 
 def load_feature_splits(path: str | Path) -> FeatureSplits:

@@ -47,6 +47,16 @@ class ImageSplits:
             *(part for split in splits for part in ("\n".join(split.paths), split.targets)),
         )
 
+    def with_encoder(self, encoder: str) -> "EncoderImageSplits":
+        """Return the images for recognizers with one encoder, whose name is added to the title."""
+        return EncoderImageSplits(
+            name=f"{self.name}, {encoder}",
+            train=self.train,
+            validation=self.validation,
+            test=self.test,
+            encoder=encoder,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderImageSplits(ImageSplits):

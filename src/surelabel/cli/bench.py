@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.protocol_options import ProtocolOptions, protocol_options
 from surelabel.cli.terminal import Command, Terminal, with_terminal_options
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _encoders_of_comparison(encoders: tuple[str, ...], quick: bool) -> tuple[str
 @comparison_command(
     "calibrated",
     encoder_option,
+    protocol_options,
     click.option(
         "--features",
         "files",
@@ -107,22 +109,36 @@ def _encoders_of_comparison(encoders: tuple[str, ...], quick: bool) -> tuple[str
     quick="bundled images, two seeds and few settings",
 )
 def bench_calibrated_command(
-    terminal: Terminal, quick: bool, encoders: tuple[str, ...], files: tuple[str, ...], out: str
+    terminal: Terminal,
+    quick: bool,
+    encoders: tuple[str, ...],
+    data: ProtocolOptions | None,
+    files: tuple[str, ...],
+    out: str,
 ) -> None:
     """Compare losses and calibrators by the calibration of their probabilities.
 
     Link functions and regularizers are also compared. The tables have the format of the paper
     "Towards Calibrated Multi-label Deep Neural Networks". Without --encoder and --features,
     generated scenes are encoded with tiny-vit and tiny-rn, or with tiny-vit only if --quick is
-    given.
+    given. With --protocol and --data, the images of a public dataset are encoded instead.
     """
-    from surelabel.bench import load_feature_splits, load_scene_feature_splits
+    from surelabel.bench import (
+        encode_feature_splits,
+        load_feature_splits,
+        load_scene_feature_splits,
+    )
     from surelabel.bench.calibrated import CALIBRATED
 
+    images = None if data is None else data.load_image_splits("calibrated")
     datasets = [load_feature_splits(path) for path in files]
     for name in encoders if files else _encoders_of_comparison(encoders, quick):
         with terminal.progress(f"Encoding with {name}") as progress:
-            datasets.append(load_scene_feature_splits(name, quick=quick, progress=progress))
+            if images is None:
+                dataset = load_scene_feature_splits(name, quick=quick, progress=progress)
+            else:
+                dataset = encode_feature_splits(images, name, progress=progress)
+            datasets.append(dataset)
     plan = CALIBRATED.quick if quick else CALIBRATED.full
     run_comparison(terminal, CALIBRATED, datasets, plan, out, task="Fitting")
 
@@ -257,10 +273,15 @@ def bench_similarity_command(
 @comparison_command(
     "supervised",
     encoder_option,
+    protocol_options,
     quick="bundled images, two seeds and one encoder",
 )
 def bench_supervised_command(
-    terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
+    terminal: Terminal,
+    quick: bool,
+    encoders: tuple[str, ...],
+    data: ProtocolOptions | None,
+    out: str,
 ) -> None:
     """Compare methods by the number of labelled images.
 
@@ -271,8 +292,11 @@ def bench_supervised_command(
     from surelabel.bench.supervised import SUPERVISED, load_supervised_scene_splits
 
     plan = SUPERVISED.quick if quick else SUPERVISED.full
+    images = None if data is None else data.load_image_splits("supervised")
     datasets = [
         load_supervised_scene_splits(name, quick=quick)
+        if images is None
+        else images.with_encoder(name)
         for name in _encoders_of_comparison(encoders, quick)
     ]
     terminal.print_status(

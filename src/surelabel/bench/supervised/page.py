@@ -74,11 +74,16 @@ def supervised_setup(results: SupervisedResults) -> Iterator[str]:
         f"Labelled images are sampled from {n_train:,} training images. The {n_test:,} test images "
         f"with {results.labels} labels are used only for the evaluation. A recognizer is fitted "
         "and calibrated on the same labelled images, and no other annotations are used. The "
-        f"calibrator `{CALIBRATOR}` is fitted on out-of-fold scores of {plan.folds} folds. "
-        "Label-free methods "
-        f"({', '.join(m for m in LABEL_FREE_METHODS if m in plan.methods)}) are not fitted on the "
-        "labelled images, only calibrated."
+        f"calibrator `{CALIBRATOR}` is fitted on out-of-fold scores of {plan.folds} folds."
     )
+    if label_free := [method for method in LABEL_FREE_METHODS if method in plan.methods]:
+        yield (
+            f"Label-free methods ({', '.join(label_free)}) are not fitted on the labelled images, "
+            "only calibrated."
+        )
+    if results.left_out:
+        reasons = "; ".join(f"{name} ({reason})" for name, reason in results.left_out.items())
+        yield f"The encoder does not support the following methods: {reasons}."
     if "region_statistics" in plan.methods:
         yield (f"region_statistics is fitted on {plan.unlabelled:,} unlabelled training images.")
     yield f"The {plan.seeds} seeds determine the sampled images and the initialization."

@@ -1,11 +1,13 @@
 """Measure the results of the supervised comparison with one encoder."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from surelabel.arrays import Array
+from surelabel.bench.compatible_methods import compatible_methods
+from surelabel.bench.image_splits import EncoderImageSplits
 from surelabel.bench.linear_before_centring import choice_of_bench_method
 from surelabel.bench.resampling import bench_resampling_difference_intervals
 from surelabel.bench.rows import ComparisonRow, RowDifference, metrics_by_seed, row_differences
@@ -81,6 +83,7 @@ class SupervisedResults:
         differences: Differences of each method of ``STUDIED_METHODS`` from each method of
             ``TRAINED_REFERENCES`` and from the best label-free method.
         demands: Number of labelled images needed for each mAP of ``MAP_LEVELS``, by method.
+        left_out: Reasons why methods are left out, by method.
     """
 
     dataset: str
@@ -90,6 +93,7 @@ class SupervisedResults:
     rows: tuple[SupervisedRow, ...]
     differences: tuple[SupervisedDifference, ...]
     demands: dict[str, tuple[LabelDemand, ...]]
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def rows_of_method(self, method: str) -> list[SupervisedRow]:
         """Return the rows of a method, sorted by the number of labelled images."""
@@ -118,7 +122,9 @@ def measure_supervised_results(task: SupervisedTask) -> SupervisedResults:
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
-    images, plan = task.dataset, task.plan
+    images = task.dataset
+    plan, left_out = _plan_for_images(task.plan, images)
+    task = replace(task, plan=plan)
     count_step = task.step_counter(plan.n_fits)
     measured = [
         _measure_supervised_row(task, method, count, count_step)
@@ -144,7 +150,20 @@ def measure_supervised_results(task: SupervisedTask) -> SupervisedResults:
             method: _label_demands([row for row in rows if row.method == method])
             for method in plan.methods
         },
+        left_out=left_out,
     )
+
+
+def _plan_for_images(
+    plan: SupervisedPlan, images: EncoderImageSplits
+) -> tuple[SupervisedPlan, dict[str, str]]:
+    """Return the plan without methods that the encoder does not support, and the reasons.
+
+    Numbers of labelled images above the number of training images are replaced by this number.
+    """
+    methods, left_out = compatible_methods(images.encoder, plan.methods, images.train.names)
+    counts = tuple(dict.fromkeys(min(count, len(images.train)) for count in plan.image_counts))
+    return replace(plan, methods=tuple(methods), image_counts=counts), left_out
 
 
 def _measure_supervised_row(
