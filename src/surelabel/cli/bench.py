@@ -143,9 +143,18 @@ def bench_calibrated_command(
     run_comparison(terminal, CALIBRATED, datasets, plan, out, task="Fitting")
 
 
-@comparison_command("label-free", encoder_option, quick="bundled images, two seeds and one encoder")
+@comparison_command(
+    "label-free",
+    encoder_option,
+    protocol_options,
+    quick="bundled images, two seeds and one encoder",
+)
 def bench_label_free_command(
-    terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
+    terminal: Terminal,
+    quick: bool,
+    encoders: tuple[str, ...],
+    data: ProtocolOptions | None,
+    out: str,
 ) -> None:
     """Compare methods that need no annotated images.
 
@@ -153,14 +162,22 @@ def bench_label_free_command(
     contain ranking metrics, calibration metrics and computing costs. An ablation compares variants
     of cut-and-sew students, as in the paper "From Iconic to Inclusive".
     """
-    from surelabel.bench.label_free import LABEL_FREE, load_label_free_scene_splits
+    from surelabel.bench.label_free import (
+        LABEL_FREE,
+        label_free_plan_of_images,
+        label_free_splits_of_images,
+        load_label_free_scene_splits,
+    )
 
     plan = LABEL_FREE.quick if quick else LABEL_FREE.full
-    scenes = [
-        load_label_free_scene_splits(name, plan, quick=quick)
-        for name in _encoders_of_comparison(encoders, quick)
-    ]
-    run_comparison(terminal, LABEL_FREE, scenes, plan, out)
+    names = _encoders_of_comparison(encoders, quick)
+    if data is None:
+        datasets = [load_label_free_scene_splits(name, plan, quick=quick) for name in names]
+    else:
+        images = data.load_image_splits("label-free")
+        plan = label_free_plan_of_images(plan, images)
+        datasets = [label_free_splits_of_images(images.with_encoder(name)) for name in names]
+    run_comparison(terminal, LABEL_FREE, datasets, plan, out)
 
 
 @comparison_command("negation", encoder_option, quick="bundled images and one encoder")

@@ -8,8 +8,13 @@ import pytest
 from scipy.special import expit
 
 from surelabel.bench import ComparisonTask, write_comparison
-from surelabel.bench.label_free import LABEL_FREE
+from surelabel.bench.label_free import (
+    LABEL_FREE,
+    label_free_plan_of_images,
+    label_free_splits_of_images,
+)
 from surelabel.bench.label_free.method_scores import label_free_method_scores
+from surelabel.bench.label_free.page import label_free_paragraphs
 from surelabel.bench.label_free.plan import STUDENT_VARIANTS
 from surelabel.bench.label_free.results import measure_label_free_results
 from surelabel.bench.label_free.rows import (
@@ -125,3 +130,27 @@ def test_a_damaged_cache_file_is_named(images, tmp_path, fewer_rows, small):
     file.write_bytes(b"half of a file")
     with pytest.raises(DataError, match=rf"{file.name} is damaged"):
         label_free_method_scores(ResultCache(tmp_path), images, run, small.unlabelled)
+
+
+def test_without_known_main_objects_their_recall_is_left_out(images, measured, small):
+    columns, text = " main (%) | others (%) |", "the recall of the main objects"
+    page = "\n".join(label_free_paragraphs(measured))
+    assert columns in page
+    assert text in page
+    rows = tuple(
+        replace(row, metrics=row.metrics | {"recall_of_main": [np.nan]}) for row in measured.rows
+    )
+    page = "\n".join(label_free_paragraphs(replace(measured, rows=rows)))
+    assert columns not in page
+    assert text not in page
+    assert "for main objects" not in page
+
+
+def test_images_of_a_dataset_have_no_main_objects_and_all_are_used(images, small):
+    without = label_free_splits_of_images(images)
+    assert without.main_columns.tolist() == [-1] * len(images.test)
+    assert (without.name, without.encoder) == (images.name, images.encoder)
+    plan = label_free_plan_of_images(small, images)
+    assert (plan.unlabelled, plan.validation, plan.test) == (12, 12, 6)
+    assert (plan.probe_images, plan.student_images) == (12, 12)
+    assert plan.student_epochs == small.student_epochs

@@ -23,10 +23,12 @@ RANKING = (
     "mAP@y is the mean average precision over labels, with its 95 % interval over test images. The "
     "gain is the difference in mAP@y from **{best}**, the row with one encoder pass and the "
     "highest validation mAP. mAP@x is the average precision of the label ranking of each image, "
-    "averaged over images. The columns *main* and *others* show the recall of the main objects and "
-    "of all other objects. For this recall, each image receives as many labels as it has positive "
-    "targets. The value after ± is the standard deviation over seeds, which change the random "
-    "crops or the training of the student."
+    "averaged over images. {recall}The value after ± is the standard deviation over seeds, which "
+    "change the random crops or the training of the student."
+)
+RECALL = (
+    "The columns *main* and *others* show the recall of the main objects and of all other objects. "
+    "For this recall, each image receives as many labels as it has positive targets. "
 )
 CALIBRATION = (
     "Each recognizer except the linear probe is calibrated on unlabelled images. All recognizers "
@@ -101,6 +103,8 @@ RANKING_COLUMNS: dict[str, Callable[[LabelFreeRow], str]] = {
     "mAP@y (%)": _map_cell,
     "gain (points)": _gain_cell,
     "mAP@x (%)": percent_column("mean_average_precision_per_image"),
+}
+RECALL_COLUMNS: dict[str, Callable[[LabelFreeRow], str]] = {
     "main (%)": percent_column("recall_of_main"),
     "others (%)": percent_column("recall_of_others"),
 }
@@ -148,8 +152,11 @@ def label_free_paragraphs(results: LabelFreeResults) -> Iterator[str]:
         f"{plan.test:,} test images with {results.labels} labels."
     )
     yield markdown_list(label_free_conclusions(results))
-    yield RANKING.format(best=results.best_one_pass)
-    yield markdown_table_of_rows(results.rows, RANKING_COLUMNS)
+    has_main = results.has_main_objects
+    yield RANKING.format(best=results.best_one_pass, recall=RECALL if has_main else "")
+    yield markdown_table_of_rows(
+        results.rows, RANKING_COLUMNS | (RECALL_COLUMNS if has_main else {})
+    )
     yield CALIBRATION
     yield markdown_table_of_rows(results.rows, CALIBRATION_COLUMNS)
     yield COST
@@ -174,12 +181,13 @@ def label_free_conclusions(results: LabelFreeResults) -> Iterator[str]:
         f"trained with all labels. The row {best.title} closes {100 * closed_share:.0f} % of this "
         "gap."
     )
-    yield (
-        f"If each image receives its true number of labels, the recall of {one_pass.title} is "
-        f"{main(one_pass)} % for main objects and {others(one_pass)} % for other objects. The "
-        f"recall of {best.title} is {main(best)} % for main objects and {others(best)} % for other "
-        "objects."
-    )
+    if results.has_main_objects:
+        yield (
+            f"If each image receives its true number of labels, the recall of {one_pass.title} is "
+            f"{main(one_pass)} % for main objects and {others(one_pass)} % for other objects. The "
+            f"recall of {best.title} is {main(best)} % for main objects and {others(best)} % for "
+            "other objects."
+        )
     default = results.variants[0]
     yield (
         f"The student trained on {results.plan.student_images:,} images has an mAP of "

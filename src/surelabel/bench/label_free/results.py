@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from surelabel.bench.label_free.method_scores import MethodScores, label_free_method_scores
@@ -43,6 +44,11 @@ class LabelFreeResults:
     def row(self, title: str) -> LabelFreeRow:
         """Return the row with the given title."""
         return next(row for row in self.rows if row.title == title)
+
+    @property
+    def has_main_objects(self) -> bool:
+        """Return whether the main object of the test images is known."""
+        return not isnan(self.rows[0].mean("recall_of_main"))
 
     @property
     def best_untrained(self) -> LabelFreeRow:

@@ -1,12 +1,17 @@
 """Load train, validation and test images of the label-free comparison."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from surelabel.bench.comparison import ComparisonTask
-from surelabel.bench.image_splits import SPLITS, EncoderImageSplits, load_benchmark_scenes
+from surelabel.bench.image_splits import (
+    SPLITS,
+    EncoderImageSplits,
+    ImageSplits,
+    load_benchmark_scenes,
+)
 from surelabel.bench.label_free.plan import LabelFreePlan
 
 
@@ -26,6 +31,40 @@ class LabelFreeSplits(EncoderImageSplits):
 
 
 LabelFreeTask = ComparisonTask[LabelFreeSplits, LabelFreePlan]
+
+
+def label_free_splits_of_images(images: EncoderImageSplits) -> LabelFreeSplits:
+    """Return annotated images without a main object.
+
+    Args:
+        images: Train, validation and test images, with the name of an encoder.
+    """
+    return LabelFreeSplits(
+        name=images.name,
+        encoder=images.encoder,
+        train=images.train,
+        validation=images.validation,
+        test=images.test,
+        main_columns=np.full(len(images.test), -1),
+    )
+
+
+def label_free_plan_of_images(plan: LabelFreePlan, images: ImageSplits) -> LabelFreePlan:
+    """Return the plan with all images of each split, on which all methods are fitted.
+
+    Args:
+        plan: Plan of the comparison.
+        images: Train, validation and test images.
+    """
+    n_train = len(images.train)
+    return replace(
+        plan,
+        unlabelled=n_train,
+        validation=len(images.validation),
+        test=len(images.test),
+        probe_images=n_train,
+        student_images=n_train,
+    )
 
 
 def load_label_free_scene_splits(
