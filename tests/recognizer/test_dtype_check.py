@@ -123,8 +123,10 @@ def test_another_calibration_removes_the_checks(recognizer, held_out):
 def test_images_without_labels_and_engines_without_bf16_are_refused(recognizer, held_out):
     with pytest.raises(InputError, match="check_dtype requires annotated images"):
         recognizer.check_dtype(held_out.paths)
+    calls = []
     with pytest.raises(ConfigError, match="onnx supports fp32"):
-        recognizer.check_dtype(held_out, engine="onnx")
+        recognizer.check_dtype(held_out, engine="onnx", progress=lambda *done: calls.append(done))
+    assert not calls  # before images are encoded
 
 
 def test_checks_are_restored_from_json_and_other_json_is_refused():

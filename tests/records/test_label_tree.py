@@ -64,10 +64,61 @@ def test_targets_follow_from_the_tree():
     assert np.isnan(targets[0, 1])  # the given targets do not change
 
 
+def frequencies(targets):
+    """Fraction of positive targets among the known targets of each label."""
+    return np.nanmean(targets, axis=0)
+
+
+@pytest.fixture
+def complete():
+    """Complete targets of 3000 images, in which each dog, puppy and cat is an animal."""
+    rng = np.random.default_rng(0)
+    targets = (rng.random((3000, 7)) < 0.2).astype(float)
+    targets[:, 2] = np.maximum(targets[:, 2], targets[:, 0])
+    targets[:, 1] = np.maximum(targets[:, 1], targets[:, [2, 3]].max(axis=1))
+    targets[:, 5] = np.maximum(targets[:, 5], targets[:, 4])
+    return targets
+
+
+@pytest.mark.parametrize("columns", [[0, 2, 3], [1], [0, 1, 2, 3]], ids=str)
+def test_calibration_targets_that_are_missing_at_random_stay_unknown(complete, columns):
+    rng = np.random.default_rng(1)
+    targets = complete.copy()
+    for column in columns:
+        targets[rng.random(3000) < 0.7, column] = UNKNOWN
+    extended = TREE.extend_targets(targets, NAMES)
+    for_calibration = TREE.extend_calibration_targets(targets, NAMES)
+    np.testing.assert_array_equal(for_calibration, targets)
+    distorted = np.abs(frequencies(extended) - complete.mean(axis=0))
+    kept = np.abs(frequencies(for_calibration) - complete.mean(axis=0))
+    assert distorted.max() > 0.05
+    assert kept.max() < 0.03
+
+
+def test_calibration_targets_that_only_the_tree_can_complete_are_added(complete):
+    hierarchical, bottom_up = complete.copy(), complete.copy()
+    hierarchical[np.ix_(complete[:, 1] == 0, [0, 2, 3])] = UNKNOWN  # animals are annotated further
+    bottom_up[complete[:, [0, 2, 3]].max(axis=1) == 1, 1] = UNKNOWN  # other animals are annotated
+    for targets in (hierarchical, bottom_up):
+        found = TREE.extend_calibration_targets(targets, NAMES)
+        np.testing.assert_array_equal(found, complete)
+        np.testing.assert_array_equal(found, TREE.extend_targets(targets, NAMES))
+
+
+def test_calibration_targets_of_few_images_and_unknown_labels_are_defined():
+    unknown = np.full((2, 7), UNKNOWN)
+    np.testing.assert_array_equal(TREE.extend_calibration_targets(unknown, NAMES), unknown)
+    assert TREE.extend_calibration_targets(np.zeros((0, 7)), NAMES).shape == (0, 7)
+    positive = np.array([[1.0] + [UNKNOWN] * 6])
+    np.testing.assert_array_equal(TREE.extend_calibration_targets(positive, NAMES), positive)
+
+
 def test_a_positive_label_with_a_negative_ancestor_is_refused():
     targets = np.full((3, 7), UNKNOWN)
     targets[1:, [0, 1]] = 1, 0
-    with pytest.raises(DataError, match=r"^row 1: .* got 'dog' positive and its parent 'animal'"):
+    with pytest.raises(
+        DataError, match=r"^row 1: .* got 'puppy' positive and 'animal' negative \(and"
+    ):
         TREE.extend_targets(targets, NAMES)
     message = r"^b\.jpg: .* negative \(and in 1 other image\)\."
     with pytest.raises(DataError, match=message):

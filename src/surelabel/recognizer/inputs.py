@@ -289,6 +289,8 @@ def align_recognizer_input_labels(
     names: Sequence[str],
     aliases: Mapping[str, Sequence[str]],
     label_tree: LabelTree | None = None,
+    *,
+    for_fit: bool = False,
 ) -> LabelledImages:
     """Return the labelled images with one target column per label in ``names``.
 
@@ -301,6 +303,8 @@ def align_recognizer_input_labels(
         aliases: Aliases of each label of the recognizer.
         label_tree: Tree of the labels, from which further targets follow. If None, there is no
             tree.
+        for_fit: Whether all these targets are added. Otherwise, only those are added that do not
+            distort the label frequencies; see ``LabelTree.extend_calibration_targets``.
 
     Raises:
         InputError: If ``source`` has no labels, or if a label of ``source`` matches two names.
@@ -321,7 +325,8 @@ def align_recognizer_input_labels(
     aligned, _ = align_to_vocabulary(labelled, names, aliases)
     if label_tree is not None:
         targets = np.where(aligned.known, aligned.targets, np.nan)
-        targets = label_tree.extend_targets(targets, names, [str(path) for path in aligned.paths])
+        extend = label_tree.extend_targets if for_fit else label_tree.extend_calibration_targets
+        targets = extend(targets, names, [str(path) for path in aligned.paths])
         aligned = LabelledImages(aligned.paths, names, targets, row_selection=aligned.row_selection)
     warn_unannotated_labels(names, aligned.known)
     return aligned

@@ -377,7 +377,9 @@ class Recognizer(ScikitLearnInterface):
             encoder = encoder_with_fitted_normalization(encoder, resolved)
             data = encode_fitting_data(
                 resolved,
-                self.align_labels(resolved),
+                align_recognizer_input_labels(
+                    resolved, self.names, self.aliases, self.label_tree, for_fit=True
+                ),
                 self.method,
                 encoder,
                 self.cache,
@@ -912,8 +914,9 @@ class Recognizer(ScikitLearnInterface):
                 "check_dtype requires annotated images; got images without labels. Give targets."
             )
         sample = resolved.take(rows_of_dtype_check(len(resolved)))
+        with_bf16 = self.with_engine(engine, "bf16")  # an error is raised before images are encoded
         before = self.with_engine(engine).predict(sample, progress=progress)
-        after = self.with_engine(engine, "bf16").predict(sample, progress=progress)
+        after = with_bf16.predict(sample, progress=progress)
         skipped = {image.path for image in before.skipped}
         is_read = np.array([str(path) not in skipped for path in sample.paths])
         labelled = self.align_labels(sample)
@@ -1108,8 +1111,9 @@ class Recognizer(ScikitLearnInterface):
         """Return the labelled images with one target column per label of the recognizer.
 
         A label of the images matches a label of the recognizer if they share an alias. Targets that
-        follow from the tree of the labels are added. A warning lists the labels without a known
-        target.
+        follow from the tree of the labels are added, unless they would distort the frequencies of
+        the labels; see ``LabelTree.extend_calibration_targets``. A warning lists the labels without
+        a known target.
 
         Raises:
             InputError: If the images have no labels, or if a label of the images matches two labels
@@ -1230,8 +1234,9 @@ class Recognizer(ScikitLearnInterface):
     def label_tree(self) -> LabelTree | None:
         """Tree of the labels, or None.
 
-        In the annotations for ``fit``, ``calibrate`` and evaluations, the parent of a positive
-        label becomes positive, and the children of a negative label become negative. In calibrated
+        For ``fit``, the parent of a positive label becomes positive, and the children of a negative
+        label become negative. ``calibrate`` and evaluations add these targets only to labels whose
+        frequencies they do not distort; see ``LabelTree.extend_calibration_targets``. In calibrated
         predictions, no label is more probable than its parent. Without a calibration, the tree does
         not change the predictions. If a tree is set after ``calibrate``, the validation record is
         dropped; call ``calibrate`` again to obtain another one.

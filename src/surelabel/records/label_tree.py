@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from surelabel.arrays import Array, ColumnIndices
 from surelabel.counts import format_count
@@ -114,31 +115,89 @@ class LabelTree:
             InputError: If a label of the tree is not in ``names``.
             DataError: If a positive label has a negative ancestor in an image.
         """
+        implied = self._implied_targets(targets, names, paths)
+        return np.where(np.isnan(targets), implied, targets)
+
+    def extend_calibration_targets(
+        self, targets: Array, names: Sequence[str], paths: Sequence[str] = ()
+    ) -> Array:
+        """Return targets extended where this does not favour images with one of the two targets.
+
+        For each label, the tree implies the target of some images, and all these targets are equal
+        for a leaf or for the top of a tree. Let a be the fraction of these images in which the
+        label is annotated, and k the fraction of the other images. If annotations are missing at
+        random, a and k are equal, and additional implied targets would distort the frequency of the
+        label. If labels are annotated only where the tree implies nothing, a is 0, and without the
+        implied targets the frequency would be distorted. Therefore, implied targets are added to a
+        label if 1 / k is closer to 1 than a / k, as a factor.
+
+        Args:
+            targets: Targets in [0, 1], NaN = unknown, ``(n, c)``.
+            names: Labels of the columns, length c.
+            paths: Path of each image for the error, length n. If empty, the error has the row.
+
+        Raises:
+            InputError: If a label of the tree is not in ``names``.
+            DataError: If a positive label has a negative ancestor in an image.
+        """
+        implied = self._implied_targets(targets, names, paths)
+        is_implied, known = ~np.isnan(implied), ~np.isnan(targets)
+        n_implied, n_others = is_implied.sum(axis=0), (~is_implied).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            annotated = (known & is_implied).sum(axis=0) / n_implied
+            others = (known & ~is_implied).sum(axis=0) / n_others
+            with_implied, without = np.abs(np.log(others)), np.abs(np.log(annotated / others))
+        is_extended = with_implied < without  # False if k is 0 or not defined
+        return np.where(np.isnan(targets) & is_extended, implied, targets)
+
+    def _implied_targets(self, targets: Array, names: Sequence[str], paths: Sequence[str]) -> Array:
+        """Return the targets that follow from other labels of the same image, otherwise NaN.
+
+        Raises:
+            InputError: If a label of the tree is not in ``names``.
+            DataError: If a positive label has a negative ancestor in an image.
+        """
         parent_columns = self.parent_columns(names)
         check_shapes(targets=(targets, "n c"), parent_columns=(parent_columns, "c"))
-        extended = np.array(targets, dtype=np.float64)
+        has_positive_descendant = np.zeros(targets.shape, dtype=bool)
+        has_negative_ancestor = np.zeros(targets.shape, dtype=bool)
         order = [
             column
             for column in order_of_descent(parent_columns)
             if parent_columns[column] != NO_PARENT
         ]
         for column in reversed(order):
-            parent = parent_columns[column]
-            is_positive = extended[:, column] == 1
-            if (wrong := np.flatnonzero(is_positive & (extended[:, parent] == 0))).size:
-                row = paths[wrong[0]] if paths else f"row {wrong[0]}"
-                others = format_count(len(wrong) - 1, "other image")
-                raise DataError(
-                    f"{row}: a positive label must not have a negative ancestor; got "
-                    f"{names[column]!r} positive and its parent {names[parent]!r} negative"
-                    f"{f' (and in {others})' if len(wrong) > 1 else ''}. "
-                    "Correct the annotations or the label tree."
-                )
-            extended[is_positive, parent] = 1
+            is_positive = has_positive_descendant[:, column] | (targets[:, column] == 1)
+            has_positive_descendant[:, parent_columns[column]] |= is_positive
         for column in order:
-            is_negative = extended[:, parent_columns[column]] == 0
-            extended[is_negative & np.isnan(extended[:, column]), column] = 0
-        return extended
+            parent = parent_columns[column]
+            is_negative = has_negative_ancestor[:, parent] | (targets[:, parent] == 0)
+            wrong = np.flatnonzero(is_negative & (targets[:, column] == 1))
+            if wrong.size:
+                raise self._contradiction(targets[wrong[0]], names, column, wrong, paths)
+            has_negative_ancestor[:, column] = is_negative
+        return np.select([has_positive_descendant, has_negative_ancestor], [1.0, 0.0], np.nan)
+
+    def _contradiction(
+        self,
+        targets: Array,
+        names: Sequence[str],
+        column: int,
+        wrong: npt.NDArray[np.intp],
+        paths: Sequence[str],
+    ) -> DataError:
+        """Return the error of an image with a positive label and a negative ancestor."""
+        column_of = {name: column for column, name in enumerate(names)}
+        ancestor = next(
+            name for name in self.ancestors(names[column]) if targets[column_of[name]] == 0
+        )
+        row = paths[wrong[0]] if paths else f"row {wrong[0]}"
+        others = format_count(len(wrong) - 1, "other image")
+        return DataError(
+            f"{row}: a positive label must not have a negative ancestor; got {names[column]!r} "
+            f"positive and {ancestor!r} negative{f' (and in {others})' if len(wrong) > 1 else ''}. "
+            "Correct the annotations or the label tree."
+        )
 
 
 def order_of_descent(parent_columns: Sequence[int] | ColumnIndices) -> list[int]:
