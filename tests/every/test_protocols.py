@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "data/protocols"))
 from protocol_miniatures import MINIATURES
 
-from surelabel.data import read_labels
+from surelabel.data import read_labels, read_pairs
 from surelabel.data.protocols import PROTOCOLS, SourcedCount, check_protocol_folder
 from surelabel.data.protocols.definition.dataset_files import write_protocol_datasets
 from surelabel.errors import DataError
@@ -20,6 +20,12 @@ from surelabel.metrics import METRICS
 
 every = pytest.mark.parametrize("name", PROTOCOLS)
 with_miniature = pytest.mark.parametrize("name", MINIATURES)
+with_two_splits = pytest.mark.parametrize(
+    "name", [name for name in MINIATURES if len(PROTOCOLS[name].splits) > 1]
+)
+with_list_of_images = pytest.mark.parametrize(  # the images of ImageNet are those in its folders
+    "name", [name for name in MINIATURES if not name.startswith("imagenet")]
+)
 COMPARISONS = {
     *("calibrated", "label-free", "negation", "open-vocabulary", "prompts", "similarity"),
     "supervised",
@@ -114,13 +120,19 @@ def test_dataset_files_have_the_same_annotations(name, miniature, tmp_path):
         of_split = expected[split.split.name]
         if PROTOCOLS[name].task == "labels":
             read = read_labels(file)
-            assert list(read.names) == list(PROTOCOLS[name].labels)
+            assert list(read.names) == list(split.rows.names)
             targets = np.where(read.known, read.targets, np.nan)
             np.testing.assert_array_equal(targets, of_split.targets)
             assert read.paths == [str(folder / image) for image in of_split.images]
+        elif of_split.captions:
+            pairs = read_pairs(file)
+            assert tuple(pairs.captions) == of_split.captions
+            assert [pairs.paths[row] for row in pairs.image_rows] == [
+                str(folder / of_split.images[row]) for row in of_split.image_rows
+            ]
 
 
-@with_miniature
+@with_list_of_images
 def test_missing_images_are_a_problem_unless_a_subset_is_allowed(name, miniature):
     folder, expected = miniature
     split = PROTOCOLS[name].splits[-1].name
@@ -136,12 +148,10 @@ def test_missing_images_are_a_problem_unless_a_subset_is_allowed(name, miniature
     assert len(check.splits[-1].rows.targets) == len(expected[split].images) - 1
 
 
-@with_miniature
+@with_two_splits
 def test_equal_images_in_two_splits_are_named(name, miniature):
     folder, expected = miniature
     splits = PROTOCOLS[name].splits
-    if len(splits) == 1:
-        pytest.skip("one split has no second one")
     first, second = (expected[split.name].images[0] for split in (splits[0], splits[-1]))
     shutil.copy(folder / first, folder / second)
     with pytest.raises(DataError, match=re.escape(f"{first} and {second}. Restore")):

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelabel.cli.bench import bench
 from surelabel.cli.output_paths import validate_terminal_output_path
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
@@ -112,10 +113,19 @@ def description_as_json(entry: "EvaluationProtocol") -> dict[str, Any]:
         ],
         "metrics": {name: dict(settings) for name, settings in entry.metrics.items()},
         "empty_labels": entry.empty_labels,
-        "comparisons": list(entry.comparisons),
+        "comparisons": comparisons_of_protocol(entry),
         "files": [vars(file) for file in entry.files],
         "notes": list(entry.notes),
     }
+
+
+def comparisons_of_protocol(entry: "EvaluationProtocol") -> list[str]:
+    """Return the comparisons that an evaluation protocol fits and that accept ``--protocol``."""
+    return [
+        name
+        for name in entry.comparisons
+        if any(option.name == "protocol" for option in bench.commands[name].params)
+    ]
 
 
 def print_description_of_protocol(
@@ -150,8 +160,11 @@ def print_description_of_protocol(
     files = [[file.path, file.content, file.origin] for file in entry.files]
     lines.append(format_terminal_table(["file", "content", "origin"], files))
     lines += entry.notes
-    if entry.comparisons:
-        lines.append(f"Comparisons: surelabel bench {' | '.join(entry.comparisons)}.")
+    if comparisons := comparisons_of_protocol(entry):
+        lines.append(
+            f"Comparisons: surelabel bench {' | '.join(comparisons)} --protocol {name} --data "
+            "FOLDER --encoder ENCODER."
+        )
     terminal.print_result(description_as_json(entry), "\n".join(lines))
 
 
@@ -175,6 +188,7 @@ def print_check_of_protocol(
     lines += [describe_split_check(split) for split in check.splits]
     if check.is_subset and not check.problems:
         lines.append("This is a subset; its results are not comparable with published results.")
+    lines += [f"Note: {defect}" for defect in check.known_defects]
     lines += check.problems
     lines += [f"Written: {file}" for file in files]
     value = {
@@ -190,6 +204,7 @@ def print_check_of_protocol(
             for split in check.splits
         ],
         "is_subset": check.is_subset,
+        "known_defects": list(check.known_defects),
         "problems": list(check.problems),
         "files": files,
     }

@@ -1,43 +1,22 @@
 """Generate a miniature of each dataset in its official layout, with the annotations it contains."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from PIL import Image
+from attribute_miniatures import ATTRIBUTE_MINIATURES
+from caption_miniatures import write_coco_captions, write_flickr30k
+from class_miniatures import CLASS_MINIATURES
+from coco_miniatures import write_coco, write_coco_48_17
+from long_tail_miniatures import write_coco_lt, write_openimages_v6, write_voc_lt
+from miniature_files import ExpectedSplit, Miniature, random_targets, write_image
+from nuswide_miniatures import NUSWIDE_MINIATURES
 
 from surelabel.data.protocols import PROTOCOLS
 
 
-class ExpectedSplit(NamedTuple):
-    """Images, targets ``(n, c)``, captions and their image rows, as a miniature contains them."""
-
-    images: list[str]
-    targets: np.ndarray
-    captions: tuple[str, ...] = ()
-    image_rows: tuple[int, ...] = ()
-
-
-Miniature = dict[str, ExpectedSplit]  # by the name of the split
-
-
-def write_image(path, seed):
-    """Write a small image whose pixels depend on the seed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pixels = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(path)
-
-
-def random_targets(n_images, n_labels, seed, share=0.2):
-    """Return targets in which each image has a positive label, ``(n, c)``."""
-    rng = np.random.default_rng(seed)
-    targets = (rng.random((n_images, n_labels)) < share).astype(float)
-    targets[np.arange(n_images), rng.integers(0, n_labels, n_images)] = 1.0
-    return targets
-
-
-def write_voc(folder: Path, names, sizes, first=1):
+def write_voc(folder: Path, names, sizes, first=1) -> Miniature:
     """Write image sets of Pascal VOC; the last positive label of the first image is difficult."""
     labels, expected, number = PROTOCOLS["voc12"].labels, {}, first
     sets = folder / "ImageSets/Main"
@@ -61,11 +40,19 @@ def write_voc(folder: Path, names, sizes, first=1):
     return expected
 
 
-def write_voc12(folder: Path) -> Miniature:
-    """Write a miniature of Pascal VOC 2012."""
-    return write_voc(folder, ["train", "val"], [12, 8])
-
-
 MINIATURES: dict[str, Callable[[Path], Miniature]] = {
-    "voc12": write_voc12,
+    "voc07": partial(write_voc, names=["trainval", "test"], sizes=[12, 8]),
+    "voc07-val": partial(write_voc, names=["train", "val"], sizes=[12, 8]),
+    "voc12": partial(write_voc, names=["train", "val"], sizes=[12, 8]),
+    "coco14": partial(write_coco, year=2014),
+    "coco17": partial(write_coco, year=2017),
+    "coco-48-17": write_coco_48_17,
+    "coco-captions": write_coco_captions,
+    "flickr30k": write_flickr30k,
+    **NUSWIDE_MINIATURES,
+    **ATTRIBUTE_MINIATURES,
+    **CLASS_MINIATURES,
+    "coco-lt": write_coco_lt,
+    "openimages-v6": write_openimages_v6,
+    "voc-lt": partial(write_voc_lt, write_voc=write_voc),
 }

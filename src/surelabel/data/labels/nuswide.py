@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -88,25 +88,17 @@ def read(
             f"tags of NUS-WIDE; got {missing!r} for {path}. Remove this option, or give a file of "
             f"{TAG_FOLDER}."
         )
-    image_list = folder / LIST_FOLDER / split.images
-    images = _read_nuswide_images(image_list)
+    images, columns, targets = _read_nuswide_part(folder, split, has_tags=has_tags)
     if has_tags:
-        columns = _read_nuswide_names(folder, TAGS, TAG_FOLDER)
-        targets = _read_tag_matrix(folder / TAG_FOLDER / split.tags, image_list, columns, images)
         if missing == "unknown":
             targets[targets == 0] = np.nan
         reading = f"{len(columns):,} tags of {split.tags}; a missing tag is {missing or 'negative'}"
     else:
-        columns = _read_nuswide_names(folder, CONCEPTS, "ConceptsList")
-        targets = mapped_zeros((len(images), len(columns)), np.float64)
-        for column, concept in enumerate(columns):
-            file = folder / split.targets.format(concept)
-            targets[:, column] = _read_concept_targets(file, image_list, len(images))
         reading = f"{format_count(len(columns), 'concept')} of {Path(split.targets).parent}"
     if images_root is None:
         images_root = folder / "Flickr" if (folder / "Flickr").is_dir() else folder
     return resolve_labelled_images(
-        image_list,
+        folder / LIST_FOLDER / split.images,
         images,
         columns,
         targets,
@@ -114,6 +106,28 @@ def read(
         names=names,
         reading=f"NUS-WIDE, images of {split.images}, {reading}",
     )
+
+
+def read_nuswide_targets(
+    folder: Path, split: Literal["train", "test"], *, has_tags: bool = False
+) -> tuple[list[str], list[str], Array]:
+    """Return the images, the labels and the targets of a split, without looking up images.
+
+    Args:
+        folder: Folder of NUS-WIDE.
+        split: Split of ``ImageList``.
+        has_tags: Whether the labels are the tags of ``NUS_WID_Tags``. If False, the labels are the
+            concepts.
+
+    Returns:
+        Paths of the images in ``Flickr``, length n, labels in the order of their file, length c,
+        and targets with 1 = positive and 0 = negative, ``(n, c)``.
+
+    Raises:
+        DataError: If a file is missing or invalid; see :func:`read`.
+    """
+    part = _SPLITS[1 if split == "train" else 2]
+    return _read_nuswide_part(folder, part, has_tags=has_tags)
 
 
 def is_nuswide_path(path: str | Path) -> bool:
@@ -162,6 +176,24 @@ def _resolve_nuswide_path(source: Path) -> tuple[Path, _Split, bool]:
     has_folder = source.parent.name in (LIST_FOLDER, TAG_FOLDER)
     file = source if has_folder else Path(os.path.abspath(source))
     return file.parent.parent, *found
+
+
+def _read_nuswide_part(
+    folder: Path, split: _Split, *, has_tags: bool
+) -> tuple[list[str], list[str], Array]:
+    """Return the images, the labels and the targets of a part of the images, ``(n, c)``."""
+    image_list = folder / LIST_FOLDER / split.images
+    images = _read_nuswide_images(image_list)
+    if has_tags:
+        columns = _read_nuswide_names(folder, TAGS, TAG_FOLDER)
+        file = folder / TAG_FOLDER / split.tags
+        return images, columns, _read_tag_matrix(file, image_list, columns, images)
+    columns = _read_nuswide_names(folder, CONCEPTS, "ConceptsList")
+    targets: Array = mapped_zeros((len(images), len(columns)), np.float64)
+    for column, concept in enumerate(columns):
+        file = folder / split.targets.format(concept)
+        targets[:, column] = _read_concept_targets(file, image_list, len(images))
+    return images, columns, targets
 
 
 def _read_nuswide_lines(file: Path) -> list[str]:

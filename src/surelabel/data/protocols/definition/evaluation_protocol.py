@@ -78,7 +78,8 @@ class EvaluationProtocol:
         title: Name of the dataset, and of the variant if there are several.
         task: Annotations: ``labels``, ``captions`` or ``questions``.
         labels: Labels in the order of the columns. Aliases are separated by ``|``. An entry for
-            captions or questions has no labels.
+            captions or questions has no labels. An entry for labels whose source could not be read
+            has none either; the files of the folder then define them.
         label_source: Source of the labels and their order.
         splits: Splits, in the order train, validation, test.
         files: Files that the folder must contain.

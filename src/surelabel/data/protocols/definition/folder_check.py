@@ -60,12 +60,15 @@ class ProtocolCheck:
         splits: Checked splits.
         problems: Differences from the evaluation protocol, one sentence each.
         is_subset: Whether images are missing.
+        known_defects: Defects that correct copies of the published files have, too. They are no
+            problems.
     """
 
     folder: Path
     splits: tuple[SplitCheck, ...]
     problems: tuple[str, ...]
     is_subset: bool
+    known_defects: tuple[str, ...] = ()
 
 
 def check_protocol_folder(
@@ -97,9 +100,13 @@ def check_protocol_folder(
         check = SplitCheck(split, present, len(rows.images), missing)
         checks.append(check)
         problems += _problems_of_split(check, subset=subset)
+    _check_equal_labels(checks)
     _check_no_image_in_two_splits(root, checks)
     is_subset = any(check.missing for check in checks)
-    return ProtocolCheck(root, tuple(checks), tuple(problems), is_subset)
+    known = [
+        f"{check.split.name}: {defect}" for check in checks for defect in check.rows.known_defects
+    ]
+    return ProtocolCheck(root, tuple(checks), tuple(problems), is_subset, tuple(known))
 
 
 def _check_files(protocol: EvaluationProtocol, root: Path, given: str) -> None:
@@ -129,7 +136,7 @@ def _check_labels(protocol: EvaluationProtocol, split: ProtocolSplit, rows: Prot
         DataError: If a label is missing or unknown, or if the order differs.
     """
     found, expected = list(rows.names), list(protocol.labels)
-    if found == expected:
+    if found == expected or not expected:  # without labels, the folder defines them
         return
     if sorted(found) == sorted(expected):
         column = next(c for c, name in enumerate(expected) if found[c] != name)
@@ -148,15 +155,28 @@ def _check_labels(protocol: EvaluationProtocol, split: ProtocolSplit, rows: Prot
     )
 
 
+def _check_equal_labels(checks: Sequence[SplitCheck]) -> None:
+    """Check that the splits have the same labels, if the folder defines the labels.
+
+    Raises:
+        DataError: If the labels of a split differ from those of the first split.
+    """
+    first = checks[0]
+    for check in checks[1:]:
+        if list(check.rows.names) != list(first.rows.names):
+            raise DataError(
+                f"All splits must have the same labels in the same order; got other labels in "
+                f"{check.split.name} than in {first.split.name}. Restore the official files."
+            )
+
+
 def _problems_of_split(check: SplitCheck, *, subset: bool) -> Iterator[str]:
     """Yield a sentence for each difference of a split from the protocol."""
     split = check.split
     yield from (f"{split.name}: {defect}" for defect in check.rows.defects)
     if check.has_other_count:
-        yield (
-            f"{split.name} must list {split.official} or, as evaluated, {split.evaluated} images; "
-            f"got {check.n_listed:,}."
-        )
+        counts = [str(c) for c in (split.official, split.evaluated) if c.value is not None]
+        yield f"{split.name} must list {' or '.join(counts)} images; got {check.n_listed:,}."
     if check.missing and not subset:
         yield (
             f"{split.name}: {format_count(len(check.missing), 'listed image')} of "

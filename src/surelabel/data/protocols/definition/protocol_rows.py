@@ -19,7 +19,14 @@ class ProtocolRows:
         targets: Targets with 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         captions: Captions, length m; empty for labels.
         image_rows: Row of the image of each caption, length m.
-        defects: Defects of the published files that were found, one sentence each.
+        defects: Defects of the files that were found, one sentence each. They are problems of the
+            check.
+        image_ids: Id of each image in the dataset, length n, or empty. Relevance files, such as
+            those of ECCV Caption, refer to ids.
+        caption_ids: Id of each caption in the dataset, length m, or empty.
+        known_defects: Properties of the annotations that correct copies of the published files
+            have, too, such as identical labels, one sentence each. They are reported as notes, and
+            the check can pass.
 
     Raises:
         DataError: If an image occurs twice.
@@ -31,6 +38,9 @@ class ProtocolRows:
     captions: Sequence[str] = ()
     image_rows: Sequence[int] = ()
     defects: Sequence[str] = field(default_factory=list)
+    image_ids: Sequence[int] = ()
+    caption_ids: Sequence[int] = ()
+    known_defects: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         first_row: dict[str, int] = {}
@@ -57,4 +67,7 @@ class ProtocolRows:
             [self.captions[number] for number in kept],
             [new_row[self.image_rows[number]] for number in kept],
             self.defects,
+            [self.image_ids[row] for row in rows] if self.image_ids else (),
+            [self.caption_ids[number] for number in kept] if self.caption_ids else (),
+            self.known_defects,
         )
