@@ -6,6 +6,7 @@ from surelabel.features.image_features import EncodedImages, encode_image_files
 from surelabel.features.in_memory import encode_images_in_memory, name_of_image_in_memory
 from surelabel.features.mapped_features import FeatureRows, MappedFeatures
 from surelabel.features.precomputed_vectors import normalize_precomputed_vectors
+from surelabel.features.question_features import centre_question_vectors, encode_questions
 from surelabel.features.sentence_features import (
     SentenceFeatures,
     encode_sentence_block_features,
@@ -26,9 +27,11 @@ __all__ = [
     "MappedFeatures",
     "SentenceFeatures",
     "add_text_feature_cache",
+    "centre_question_vectors",
     "default_feature_cache_folder",
     "encode_image_files",
     "encode_images_in_memory",
+    "encode_questions",
     "encode_sentence_block_features",
     "encode_sentence_features",
     "encode_views",

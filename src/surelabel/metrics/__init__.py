@@ -56,6 +56,7 @@ from surelabel.metrics.proximity.neighbourhood_calibration_error import (
     neighbourhood_calibration_error,
 )
 from surelabel.metrics.proximity.piece import piece
+from surelabel.metrics.ranking.vqa_accuracy import vqa_accuracy, vqa_accuracy_per_question
 from surelabel.metrics.recall_at_k import recall_at_k, recall_at_k_per_class
 from surelabel.metrics.resampling.bootstrap import (
     ConfidenceInterval,
@@ -173,5 +174,7 @@ __all__ = [
     "reliability_bins_per_class",
     "squared_calibration_error_debiased",
     "squared_calibration_error_debiased_per_class",
+    "vqa_accuracy",
+    "vqa_accuracy_per_question",
     *(entry.__name__ for table in (METRICS, PER_CLASS) for entry in table.values()),
 ]

@@ -30,6 +30,36 @@ def validate_ranking_metric_inputs(
     scores = np.asarray(scores, dtype=np.float64)
     is_positive, known = _validate_binary_targets(targets, known)
     check_shapes(scores=(scores, "n c"), targets=(is_positive, "n c"))
+    _check_scores_are_finite(scores)
+    return scores, is_positive, known
+
+
+def validate_graded_ranking_metric_inputs(
+    scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
+) -> tuple[Array, Array, Flags]:
+    """Validate the input of a ranking metric of graded targets and convert it to arrays.
+
+    Args:
+        scores: Scores of n images and c classes, ``(n, c)``. Scores of unknown targets must also be
+            finite.
+        targets: Targets in [0, 1], NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
+
+    Returns:
+        Scores, targets (0 where unknown) and mask of the known targets, each ``(n, c)``.
+
+    Raises:
+        InputError: If the arrays do not have one shape ``(n, c)``, a score is not finite, a known
+            target is outside [0, 1], or ``known`` is not Boolean.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    targets, known = validate_targets_to_read(targets, known)
+    check_shapes(scores=(scores, "n c"), targets=(targets, "n c"))
+    _check_scores_are_finite(scores)
+    return scores, targets, known
+
+
+def _check_scores_are_finite(scores: Array) -> None:
     if not np.isfinite(scores).all():
         not_finite = scores[~np.isfinite(scores)]
         raise InputError(
@@ -38,7 +68,6 @@ def validate_ranking_metric_inputs(
             f"{not_finite[0]}). Replace these scores with 0 and set known=False for the same "
             "entries."
         )
-    return scores, is_positive, known
 
 
 def _validate_binary_targets(
@@ -55,7 +84,7 @@ def _validate_binary_targets(
     if np.count_nonzero(values) != np.count_nonzero(is_positive):
         raise InputError(
             f"targets of a ranking metric must be 0 or 1; got {values[~is_positive].max()}. "
-            "Round graded targets, or use a probability metric such as brier."
+            "Round graded targets, or use a metric for them, such as brier or vqa_accuracy."
         )
     return is_positive, known
 
