@@ -3,11 +3,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from surelabel import mapped_arrays
 from surelabel.errors import InputError
 from surelabel.evaluation import evaluate_predictions
-from surelabel.metrics import ConfidenceInterval
+from surelabel.evaluation.confidence_intervals import evaluation_confidence_intervals
+from surelabel.metrics import (
+    BINARY_TARGET_METRICS,
+    PROBABILITY,
+    PROBABILITY_PER_CLASS,
+    ConfidenceInterval,
+    brier,
+)
 from surelabel.metrics.ranking import tied_average_precision
 from surelabel.records import LabelledImages, Predictions
 
@@ -173,3 +181,21 @@ def test_an_evaluation_takes_at_most_40_bytes_of_memory_for_each_image_and_label
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert (peaks[1] - peaks[0]) / (20 * (sizes[1] - sizes[0])) <= 40
+
+
+def test_graded_targets_have_the_metrics_of_graded_targets(labelled):
+    graded = LabelledImages(labelled.paths, NAMES, labelled.targets * 0.9)
+    logits = RNG.normal(size=graded.targets.shape)
+    found = evaluate_predictions(predictions(graded, logits), graded)
+    assert found.summary.keys() == PROBABILITY.keys() - BINARY_TARGET_METRICS
+    assert found.per_class.keys() == PROBABILITY_PER_CLASS.keys() - BINARY_TARGET_METRICS
+    p = expit(logits.astype(np.float32))
+    assert found.summary["brier"] == pytest.approx(brier(p, graded.targets, graded.known))
+    assert evaluation_confidence_intervals(found).keys() == {"brier_skill", "ece", "log_loss"}
+
+
+def test_graded_targets_require_calibrated_predictions(labelled):
+    graded = LabelledImages(labelled.paths, NAMES, labelled.targets * 0.9)
+    logits = RNG.normal(size=graded.targets.shape)
+    with pytest.raises(InputError, match="require calibrated predictions; got uncalibrated"):
+        evaluate_predictions(predictions(graded, logits, calibration=None), graded)

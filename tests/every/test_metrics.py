@@ -5,6 +5,7 @@ import pytest
 
 from surelabel.errors import InputError
 from surelabel.metrics import (
+    BINARY_TARGET_METRICS,
     METRICS,
     PER_CLASS,
     POOLED,
@@ -242,3 +243,15 @@ def test_inputs_are_left_alone(metric, batch, known):
     metric(*batch, known)
     for now, then in zip((*batch, known), before, strict=True):
         np.testing.assert_array_equal(now, then)
+
+
+@pytest.mark.parametrize("name", POOLED)
+def test_metrics_that_need_binary_targets_refuse_graded_ones(name, batch):
+    probabilities, targets = batch
+    tables = [POOLED, PER_CLASS] if name in PER_CLASS else [POOLED]
+    for table in tables:
+        if name in BINARY_TARGET_METRICS:
+            with pytest.raises(InputError, match="must be 0 or 1; got 0"):
+                table[name](probabilities, 0.9 * targets)
+        else:
+            assert np.isfinite(table[name](probabilities, 0.9 * targets)).all()

@@ -16,6 +16,7 @@ from surelabel.evaluation.ranking_values import prediction_ranking_values
 from surelabel.evaluation.uncalibrated import UncalibratedMetrics, evaluate_uncalibrated
 from surelabel.mapped_arrays import to_mapped_array
 from surelabel.metrics import (
+    BINARY_TARGET_METRICS,
     PROBABILITY,
     PROBABILITY_PER_CLASS,
     RANKING,
@@ -150,9 +151,10 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Evaluate predictions against the targets of the same images.
 
-    Ranking metrics are always computed. They sort images by the scores, or by the logits if the
-    calibrator changes the order of images. Probability metrics and their noise floor are computed
-    only for calibrated predictions.
+    Ranking metrics sort images by the scores, or by the logits if the calibrator changes the order
+    of images. Probability metrics and their noise floor are computed only for calibrated
+    predictions. If a target is graded, that is, between 0 and 1, the summary contains only metrics
+    of graded targets, such as the Brier score.
 
     Args:
         predictions: Predictions to evaluate.
@@ -163,9 +165,9 @@ def evaluate_predictions(
 
     Raises:
         InputError: If the names or their order differ, if a predicted image is not in ``labelled``,
-            if no target is known, or if a known target is neither 0 nor 1. If
-            ``uncalibrated_logits`` has another shape, contains a value that is not finite, or is
-            given for uncalibrated predictions.
+            if no target is known, or if the targets are graded and the predictions are not
+            calibrated. If ``uncalibrated_logits`` has another shape, contains a value that is not
+            finite, or is given for uncalibrated predictions.
     """
     rows = find_label_rows_for_evaluation(predictions, labelled)
     targets, known = labelled.targets, labelled.known
@@ -182,17 +184,30 @@ def evaluate_predictions(
             "Leave out uncalibrated_logits, or calibrate the recognizer before the prediction."
         )
     order = prediction_ranking_values(predictions)
-    summary = {name: metric(order, targets, known) for name, metric in RANKING.items()}
-    per_class = {name: m(order, targets, known) for name, m in RANKING_PER_CLASS.items()}
+    left_out = _metrics_without_graded_targets(predictions, targets, known)
+    summary = {
+        name: metric(order, targets, known)
+        for name, metric in RANKING.items()
+        if name not in left_out
+    }
+    per_class = {
+        name: metric(order, targets, known)
+        for name, metric in RANKING_PER_CLASS.items()
+        if name not in left_out
+    }
     floor: dict[str, float] = {}
     class_floor: dict[str, float] = {}
     if predictions.calibration is not None:
         probabilities = to_mapped_array(predictions.probabilities)
         summary |= {
-            name: metric(probabilities, targets, known) for name, metric in PROBABILITY.items()
+            name: metric(probabilities, targets, known)
+            for name, metric in PROBABILITY.items()
+            if name not in left_out
         }
         per_class |= {
-            name: m(probabilities, targets, known) for name, m in PROBABILITY_PER_CLASS.items()
+            name: metric(probabilities, targets, known)
+            for name, metric in PROBABILITY_PER_CLASS.items()
+            if name not in left_out
         }
         floor = {
             name: noise_floor(PROBABILITY[name], probabilities, known)
@@ -218,6 +233,25 @@ def evaluate_predictions(
         if uncalibrated_logits is None
         else evaluate_uncalibrated(uncalibrated_logits, targets, known),
     )
+
+
+def _metrics_without_graded_targets(
+    predictions: Predictions, targets: Array, known: Flags
+) -> frozenset[str]:
+    """Return the metrics that the targets do not allow: none, or those of targets 0 and 1.
+
+    Raises:
+        InputError: If the targets are graded, and the predictions are not calibrated.
+    """
+    values = targets[known]
+    if ((values == 0) | (values == 1)).all():
+        return frozenset()
+    if predictions.calibration is None:
+        raise InputError(
+            "Graded targets, which are between 0 and 1, require calibrated predictions; got "
+            "uncalibrated predictions. Calibrate the recognizer, or round the targets."
+        )
+    return BINARY_TARGET_METRICS
 
 
 def _evaluation_metric_mean_over_classes(metric: str) -> Callable[[Array, Array, Flags], float]:

@@ -5,7 +5,8 @@ The argument ``values`` contains scores for ranking metrics and probabilities fo
 The table ``POOLED`` contains metrics that return one number for a dataset. ``PER_CLASS`` contains
 metrics that return one number for each of c classes, ``(c,)``. ``METRICS`` contains all entries of
 ``POOLED`` and, with the suffix ``_per_class`` in the key, all entries of ``PER_CLASS``. ``RANKING``
-and ``RANKING_PER_CLASS`` contain metrics of scores. ``PROBABILITY`` and ``PROBABILITY_PER_CLASS``
+and ``RANKING_PER_CLASS`` contain metrics of scores. The metrics in ``BINARY_TARGET_METRICS`` refuse
+graded targets, that is, targets between 0 and 1. ``PROBABILITY`` and ``PROBABILITY_PER_CLASS``
 contain metrics of probabilities. All metrics compute in NumPy float64, ignore unknown targets and
 return NaN if the metric is undefined. To add a metric, add one line to ``RANKING`` or
 ``PROBABILITY``, and one line for the metric per class to ``RANKING_PER_CLASS`` or
@@ -129,6 +130,7 @@ PROBABILITY_PER_CLASS: dict[str, Callable[..., Array]] = {
     "mce_weighted": mce_weighted_per_class,
     "squared_calibration_error": squared_calibration_error_per_class,
 }
+BINARY_TARGET_METRICS = frozenset({*RANKING, "accuracy", "balanced_accuracy"})
 POOLED = dict(sorted((RANKING | PROBABILITY).items()))
 PER_CLASS = dict(sorted((RANKING_PER_CLASS | PROBABILITY_PER_CLASS).items()))
 METRICS: dict[str, Callable[..., float | Array]] = {
@@ -137,6 +139,7 @@ METRICS: dict[str, Callable[..., float | Array]] = {
 }
 
 __all__ = [
+    "BINARY_TARGET_METRICS",
     "METRICS",
     "PER_CLASS",
     "POOLED",

@@ -85,9 +85,11 @@ def report(
 
     Raises:
         DataError: If the folder contains files that are not part of a report, or cannot be written.
-        InputError: If ``before`` and ``evaluation`` have different images or labels. Also if
-            ``unseen`` contains a label that was not evaluated, no label, or every evaluated label.
+        InputError: If a target is neither 0 nor 1, or if ``before`` and ``evaluation`` have
+            different images or labels. Also if ``unseen`` contains a label that was not evaluated,
+            no label, or every evaluated label.
     """
+    _check_targets_of_report(evaluation)
     _check_report_before_has_same_data(evaluation, before)
     check_unseen_classes_of_report(evaluation.predictions.names, unseen)
     report_folder = Path(folder)
@@ -226,6 +228,19 @@ def check_report_folder(folder: str | Path) -> None:
             "The folder of a report must be new or empty, or contain an existing report; got "
             f"{path}, which contains other files, such as {other_files[0]}. The folder was not "
             "changed. Give another folder."
+        )
+
+
+def _check_targets_of_report(evaluation: Evaluation) -> None:
+    """Check that the targets are 0 or 1, which ranking metrics and decisions require.
+
+    Raises:
+        InputError: If a target is graded.
+    """
+    if "mean_average_precision" not in evaluation.summary:
+        raise InputError(
+            "A report requires targets that are 0 or 1; got graded targets between 0 and 1. Print "
+            "the metrics without a report, or round the targets."
         )
 
 

@@ -26,7 +26,7 @@ def _read_split(folder: Path, split: ProtocolSplit) -> ProtocolRows:
         folder / f"v2_OpenEnded_mscoco_{split.name}_questions.json",
         folder / f"v2_mscoco_{split.name}_annotations.json",
         images_root=folder / split.name,
-        min_count=1,
+        names=("yes", "no"),  # two columns instead of one for each of thousands of answers
     )
     paths = [os.path.relpath(path, folder).replace(os.sep, "/") for path in data.paths]
     row_of = {path: row for row, path in enumerate(dict.fromkeys(paths))}
