@@ -67,3 +67,11 @@ def test_a_written_tree_is_read_again(read, names, data):
 def test_labels_are_quoted_only_if_necessary():
     tree = LabelTree({"hot dog": "animal", 'a > "b"': "hot dog", "#1": "animal"})
     assert label_tree_as_text(tree) == ('animal > hot dog\nhot dog > "a > ""b"""\nanimal > "#1"\n')
+
+
+def test_other_labels_are_refused_with_their_line(tmp_path):
+    (tmp_path / "tree.txt").write_text("animal > dog\nanimal > catt\n")
+    assert len(read_label_tree(tmp_path / "tree.txt").parents) == 2
+    message = r"line 2: all labels must be .*; got 'catt'\. Did you mean 'cat'\?"
+    with pytest.raises(DataError, match=message):
+        read_label_tree(tmp_path / "tree.txt", names=["animal", "dog", "cat"])

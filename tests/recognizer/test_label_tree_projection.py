@@ -185,6 +185,21 @@ def test_a_tree_that_is_set_later_applies_at_once():
     assert later.fingerprint == fingerprint
 
 
+@pytest.mark.filterwarnings("ignore:.* has no known target")
+def test_parents_without_any_annotation_are_refused():
+    data = rows()
+    leaves = data.targets.copy()
+    leaves[:, 1] = np.nan
+    only_leaves = LabelledFeatures(data.features, NAMES, leaves)
+    fitted = recognizer()
+    unfitted = Recognizer(load_run(overrides=SETTINGS), NAMES, label_tree=TREE)
+    for call in (unfitted.fit, fitted.calibrate):
+        with pytest.raises(InputError, match=r"parent is absent; got no target of 'animal'\. Add"):
+            call(only_leaves)
+    with pytest.raises(InputError, match="got no target of 'animal'"):
+        select_method(only_leaves, settings=["encoder.name=features:8"], label_tree=TREE)
+
+
 def test_a_tree_with_other_labels_is_refused():
     run = load_run(overrides=SETTINGS)
     with pytest.raises(InputError, match=r"got 1 other label, such as 'wolf'"):

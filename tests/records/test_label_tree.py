@@ -54,13 +54,24 @@ def test_targets_follow_from_the_tree():
     targets[1, 1] = 0  # animal
     targets[2, [2, 3]] = 0  # dog and cat
     targets[3, 0] = 0.4
-    extended = TREE.extend_targets(targets, NAMES)
+    implied = TREE.implied_targets(targets, NAMES)
     expected = np.full((4, 7), UNKNOWN)
-    expected[0, [0, 1, 2]] = 1
-    expected[1, [0, 1, 2, 3]] = 0
-    expected[2, [0, 2, 3]] = 0  # the animal remains unknown
-    expected[3, 0] = 0.4
-    np.testing.assert_array_equal(extended, expected)
+    expected[0, [1, 2]] = 1
+    expected[1, [0, 2, 3]] = 0
+    expected[2, 0] = 0  # the animal remains unknown
+    np.testing.assert_array_equal(implied, expected)
+
+
+def test_targets_are_extended_where_the_tree_completes_them():
+    targets = np.array(
+        [
+            [1, UNKNOWN, UNKNOWN, 0, 0, 0, 0],
+            [UNKNOWN, 0, UNKNOWN, UNKNOWN, 1, UNKNOWN, 0],
+            [0, 1, 0, 1, 0, 0, UNKNOWN],
+        ]
+    )
+    expected = [[1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 0], [0, 1, 0, 1, 0, 0, UNKNOWN]]
+    np.testing.assert_array_equal(TREE.extend_targets(targets, NAMES), expected)
     assert np.isnan(targets[0, 1])  # the given targets do not change
 
 
@@ -81,36 +92,33 @@ def complete():
 
 
 @pytest.mark.parametrize("columns", [[0, 2, 3], [1], [0, 1, 2, 3]], ids=str)
-def test_calibration_targets_that_are_missing_at_random_stay_unknown(complete, columns):
+def test_targets_that_are_missing_at_random_stay_unknown(complete, columns):
     rng = np.random.default_rng(1)
     targets = complete.copy()
     for column in columns:
         targets[rng.random(3000) < 0.7, column] = UNKNOWN
-    extended = TREE.extend_targets(targets, NAMES)
-    for_calibration = TREE.extend_calibration_targets(targets, NAMES)
-    np.testing.assert_array_equal(for_calibration, targets)
-    distorted = np.abs(frequencies(extended) - complete.mean(axis=0))
-    kept = np.abs(frequencies(for_calibration) - complete.mean(axis=0))
+    np.testing.assert_array_equal(TREE.extend_targets(targets, NAMES), targets)
+    with_all = np.where(np.isnan(targets), TREE.implied_targets(targets, NAMES), targets)
+    distorted = np.abs(frequencies(with_all) - complete.mean(axis=0))
+    kept = np.abs(frequencies(targets) - complete.mean(axis=0))
     assert distorted.max() > 0.05
     assert kept.max() < 0.03
 
 
-def test_calibration_targets_that_only_the_tree_can_complete_are_added(complete):
+def test_targets_that_only_the_tree_can_complete_are_added(complete):
     hierarchical, bottom_up = complete.copy(), complete.copy()
     hierarchical[np.ix_(complete[:, 1] == 0, [0, 2, 3])] = UNKNOWN  # animals are annotated further
     bottom_up[complete[:, [0, 2, 3]].max(axis=1) == 1, 1] = UNKNOWN  # other animals are annotated
     for targets in (hierarchical, bottom_up):
-        found = TREE.extend_calibration_targets(targets, NAMES)
-        np.testing.assert_array_equal(found, complete)
-        np.testing.assert_array_equal(found, TREE.extend_targets(targets, NAMES))
+        np.testing.assert_array_equal(TREE.extend_targets(targets, NAMES), complete)
 
 
-def test_calibration_targets_of_few_images_and_unknown_labels_are_defined():
+def test_targets_of_few_images_and_unknown_labels_are_defined():
     unknown = np.full((2, 7), UNKNOWN)
-    np.testing.assert_array_equal(TREE.extend_calibration_targets(unknown, NAMES), unknown)
-    assert TREE.extend_calibration_targets(np.zeros((0, 7)), NAMES).shape == (0, 7)
+    np.testing.assert_array_equal(TREE.extend_targets(unknown, NAMES), unknown)
+    assert TREE.extend_targets(np.zeros((0, 7)), NAMES).shape == (0, 7)
     positive = np.array([[1.0] + [UNKNOWN] * 6])
-    np.testing.assert_array_equal(TREE.extend_calibration_targets(positive, NAMES), positive)
+    np.testing.assert_array_equal(TREE.extend_targets(positive, NAMES), positive)
 
 
 def test_a_positive_label_with_a_negative_ancestor_is_refused():

@@ -201,6 +201,12 @@ def bench_negation_command(
 @comparison_command(
     "open-vocabulary",
     click.option(
+        "--encoder",
+        metavar="NAME",
+        help="Vision transformer for --protocol. [tiny-vit]",
+    ),
+    protocol_options,
+    click.option(
         "--domain",
         type=click.Choice(["photo", "sketch", "night"]),
         default="photo",
@@ -209,23 +215,39 @@ def bench_negation_command(
     ),
     quick="few images, two seeds and one epoch",
 )
-def bench_open_vocabulary_command(terminal: Terminal, quick: bool, domain: str, out: str) -> None:
+def bench_open_vocabulary_command(
+    terminal: Terminal,
+    quick: bool,
+    encoder: str | None,
+    data: ProtocolOptions | None,
+    domain: str,
+    out: str,
+) -> None:
     """Ablate recover_match on seen and unseen classes.
 
-    The images are generated scenes with 48 seen and 17 unseen classes. The tables have the format
-    of the paper "Recover and Match" and include zero-shot, dense regions and an adapter.
-    Differences have confidence intervals over seeds and over images.
+    The images are generated scenes with 48 seen and 17 unseen classes, or those of --protocol and
+    --data. The tables have the format of the paper "Recover and Match" and include zero-shot, dense
+    regions and an adapter. Differences have confidence intervals over seeds and over images.
     """
     from surelabel.bench.open_vocabulary import (
         OPEN_VOCABULARY,
         fitted_rows_workload,
         load_open_vocabulary_scene_splits,
+        open_vocabulary_plan_of_images,
+        open_vocabulary_splits_of_images,
     )
 
     plan = OPEN_VOCABULARY.quick if quick else OPEN_VOCABULARY.full
-    terminal.print_status(fitted_rows_workload(domain, plan))
-    scenes = load_open_vocabulary_scene_splits(plan, domain=domain, quick=quick)
-    run_comparison(terminal, OPEN_VOCABULARY, [scenes], plan, out)
+    if data is None:
+        if encoder is not None:
+            raise click.UsageError("--encoder requires --protocol and --data. Remove --encoder.")
+        terminal.print_status(fitted_rows_workload(domain, plan))
+        images = load_open_vocabulary_scene_splits(plan, domain=domain, quick=quick)
+    else:
+        dataset = data.load_image_splits("open-vocabulary").with_encoder(encoder or plan.encoder)
+        images = open_vocabulary_splits_of_images(dataset, data.vocabulary)
+        plan = open_vocabulary_plan_of_images(plan, images)
+    run_comparison(terminal, OPEN_VOCABULARY, [images], plan, out)
 
 
 @comparison_command("prompts", encoder_option, quick="two seeds, and few images, tuners and shots")

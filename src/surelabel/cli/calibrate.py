@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.recognizer.calibration_record import CalibrationRecord
     from surelabel.recognizer.dtype_check import DtypeCheck
-    from surelabel.records import LabelTree
-
 MAX_SHIFTS = 10  # number of printed labels, those with the largest change
 NOT_SAVED = "The recognizer was not saved. Add --out FOLDER to save the recognizer."
 
@@ -163,7 +161,7 @@ def calibrate(
             "--recalibrate cannot be combined with --label-tree, because the tree needs a new "
             "calibration. Remove one of these options."
         )
-    tree = read_label_tree_option(label_tree)
+    read_label_tree_option(label_tree)  # raises an error before other files are read
     if dtype == "int8":
         check_int8_options(out, unlabelled or recalibrate, is_score_input(model))
     if unlabelled:
@@ -179,7 +177,9 @@ def calibrate(
                 "--unlabelled cannot be combined with --test, --images-root or --corrections. "
                 "Remove these options."
             )
-        run_unlabelled_calibrate_command(terminal, model, dataset, out, names, overrides, tree)
+        run_unlabelled_calibrate_command(
+            terminal, model, dataset, out, names, overrides, label_tree
+        )
         return
     options = (score_kind, images_root, table_options)
     held_out = load_dataset_or_scores(terminal, model, dataset, score_labels, *options)
@@ -204,8 +204,8 @@ def calibrate(
         settings=overrides,
         device=terminal.device,
     )
-    if tree is not None:
-        recognizer.label_tree = tree
+    if label_tree is not None:
+        recognizer.label_tree = read_label_tree_option(label_tree, recognizer.names)
     print_label_table_reading(terminal, dataset, held_out)
     if test:
         print_label_table_reading(terminal, test, test_set)
@@ -300,7 +300,7 @@ def run_unlabelled_calibrate_command(
     out: str | None,
     names: str | None,
     settings: Sequence[str],
-    label_tree: "LabelTree | None",
+    label_tree: str | None,
 ) -> None:
     """Calibrate a recognizer on unlabelled images, or adapt an existing calibration to the images.
 
@@ -311,7 +311,7 @@ def run_unlabelled_calibrate_command(
         out: Folder for the calibrated recognizer. If None, the recognizer is not saved.
         names: Value of the option ``--labels``.
         settings: Settings of the run, as strings ``KEY=VALUE``.
-        label_tree: Tree of the labels, or None.
+        label_tree: Value of the option ``--label-tree``.
 
     Raises:
         UsageError: If there is a tree, and the recognizer is already calibrated.
@@ -328,7 +328,7 @@ def run_unlabelled_calibrate_command(
                 f"--unlabelled with --label-tree requires a MODEL without calibration; {model} is "
                 "calibrated. Give annotated images without --unlabelled, or remove --label-tree."
             )
-        recognizer.label_tree = label_tree
+        recognizer.label_tree = read_label_tree_option(label_tree, recognizer.names)
     fit_without_labels_on_input_options(terminal, recognizer, paths)
     if recognizer.calibration is None:
         text = calibrate_without_labels(terminal, recognizer, paths)

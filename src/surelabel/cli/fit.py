@@ -192,7 +192,8 @@ def fit(
     To resume an interrupted fit, run the same command again.
     """
     check_saved_recognizer_folder(out)
-    given_labels, tree = parse_labels_input_option(names), read_label_tree_option(label_tree)
+    given_labels = parse_labels_input_option(names)
+    read_label_tree_option(label_tree)  # raises an error before other files are read
     terminal.print_import_status()
 
     from surelabel.config import load_run, method_settings_of_run
@@ -229,7 +230,7 @@ def fit(
         training_data = sample_shots_in_fit_command(terminal, training_data, labels, shots, seed)
     encoder = None if model else vector_encoder_of_input_options(training_data)
     data: dict[str, Any] = {"training_data": training_data, "labels": labels, "folds": folds}
-    data["label_tree"] = tree
+    data["label_tree"] = read_label_tree_option(label_tree, labels)
     data["checkpoint"] = f"{os.path.normpath(out)}.unfinished"  # out may end with a slash
     if method is None:
         overrides = run_overrides_from_input_options((*overrides,), encoder__name=encoder)

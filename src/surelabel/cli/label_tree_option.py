@@ -7,7 +7,11 @@ import click
 from surelabel.cli.terminal import Command
 from surelabel.cli.terminal_text import format_terminal_table
 
+MAX_INCREASE = 1.01  # factor of the log loss of the leaves above which a note is printed
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from surelabel.recognizer.label_tree_projection import LabelTreeProjection
     from surelabel.records import LabelTree
 
@@ -24,18 +28,24 @@ def label_tree_option(function: Command) -> Command:
     )(function)
 
 
-def read_label_tree_option(path: str | None) -> "LabelTree | None":
+def read_label_tree_option(
+    path: str | None, names: "Sequence[str] | None" = None
+) -> "LabelTree | None":
     """Return the tree of a file, or None if the option is not given.
 
     Args:
         path: Value of the option ``--label-tree``.
+        names: Labels of the recognizer; aliases are separated by ``|``. If None, the labels are not
+            checked.
 
     Raises:
-        DataError: If the file is invalid.
+        DataError: If the file is invalid, or contains another label.
     """
-    from surelabel.data import read_label_tree
+    from surelabel.data import parse_label_names, read_label_tree
 
-    return None if path is None else read_label_tree(path)
+    if path is None:
+        return None
+    return read_label_tree(path, names=names and parse_label_names(names)[0])
 
 
 def label_tree_as_text(projection: "LabelTreeProjection") -> str:
@@ -56,9 +66,14 @@ def label_tree_as_text(projection: "LabelTreeProjection") -> str:
     if not rows:
         return text
     table = format_terminal_table(["labels", "metric", "before", "after", "unit"], rows)
+    before, after = projection.leaves.get("log_loss", (0.0, 0.0))
+    note = (
+        "\nThis step makes the leaves worse, probably because the method recognizes the parents "
+        "less reliably than the leaves. Annotate the parents in more images, or leave out the tree."
+    )
     return (
         f"{text} Metrics before and after this step, with cross-fitted probabilities of the "
-        f"calibration images:\n{table}"
+        f"calibration images:\n{table}{note if after > MAX_INCREASE * before else ''}"
     )
 
 

@@ -11,6 +11,7 @@ from surelabel.cli.terminal import Command
 
 if TYPE_CHECKING:
     from surelabel.bench import ImageSplits
+    from surelabel.data import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,15 @@ class ProtocolOptions:
     name: str
     folder: str
     subset: bool
+
+    @property
+    def vocabulary(self) -> "Vocabulary":
+        """Return the seen and unseen labels of the evaluation protocol."""
+        from surelabel.data import Vocabulary
+        from surelabel.data.protocols import PROTOCOLS
+
+        groups = PROTOCOLS[self.name].groups
+        return Vocabulary(groups["seen"], groups["unseen"])
 
     def load_image_splits(self, comparison: str) -> "ImageSplits":
         """Return the annotated images for a comparison; see ``load_protocol_image_splits``."""

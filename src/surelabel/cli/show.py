@@ -98,6 +98,7 @@ def show_recognizer(terminal: Terminal, folder: str) -> None:
             recognizer.encoder,
             recognizer.calibrated_on,
             recognizer.method.state_dict(),
+            recognizer.label_tree,
         ),
     }
     table = format_terminal_table(["property", "value"], [[*item] for item in properties.items()])

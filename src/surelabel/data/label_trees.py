@@ -1,7 +1,8 @@
 """Read and write a tree of labels as a text with lines such as ``animal > dog > puppy``."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from surelabel.records import LabelTree
 _LABEL = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^">]*))\s*')
 
 
-def read_label_tree(path: str | Path) -> LabelTree:
+def read_label_tree(path: str | Path, *, names: Sequence[str] | None = None) -> LabelTree:
     """Return the tree of a file.
 
     Each line is a chain of labels, the parent first: ``animal > dog``. A label that contains ``>``
@@ -23,10 +24,12 @@ def read_label_tree(path: str | Path) -> LabelTree:
 
     Args:
         path: Path of a text file in UTF-8.
+        names: Labels that the file may contain. If None, all labels are accepted.
 
     Raises:
         DataError: If the file cannot be read or contains no pair, if a line is invalid, if a label
-            has two parents, or if a label is its own ancestor. The message contains the line.
+            is not in ``names`` or has two parents, or if a label is its own ancestor. The message
+            contains the line.
     """
     parents: dict[str, str] = {}
     lines: dict[str, int] = {}
@@ -34,6 +37,7 @@ def read_label_tree(path: str | Path) -> LabelTree:
         if not line or line.startswith("#"):
             continue
         labels = _labels_of_line(f"{path}, line {number}", line)
+        _check_known_labels(f"{path}, line {number}", labels, names)
         for parent, child in pairwise(labels):
             if child == parent or child in _ancestors(parent, parents):
                 raise DataError(
@@ -55,6 +59,22 @@ def read_label_tree(path: str | Path) -> LabelTree:
             "labels."
         )
     return LabelTree(parents)
+
+
+def _check_known_labels(place: str, labels: Sequence[str], names: Sequence[str] | None) -> None:
+    """Check that all labels of a line are known.
+
+    Raises:
+        DataError: If a label is not in ``names``. The message suggests a similar label, if any.
+    """
+    for label in labels:
+        if names is not None and label not in names:
+            similar = get_close_matches(label, names, n=1)
+            hint = f" Did you mean {similar[0]!r}?" if similar else ""
+            raise DataError(
+                f"{place}: all labels must be labels of the recognizer; got "
+                f"{quote_of_file(label)}.{hint} Correct the label, or add it to the labels."
+            )
 
 
 def label_tree_as_text(tree: LabelTree) -> str:

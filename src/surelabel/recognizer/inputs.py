@@ -289,8 +289,6 @@ def align_recognizer_input_labels(
     names: Sequence[str],
     aliases: Mapping[str, Sequence[str]],
     label_tree: LabelTree | None = None,
-    *,
-    for_fit: bool = False,
 ) -> LabelledImages:
     """Return the labelled images with one target column per label in ``names``.
 
@@ -301,10 +299,8 @@ def align_recognizer_input_labels(
         source: Images, vectors or scores with labels.
         names: Labels of the recognizer, length c.
         aliases: Aliases of each label of the recognizer.
-        label_tree: Tree of the labels, from which further targets follow. If None, there is no
-            tree.
-        for_fit: Whether all these targets are added. Otherwise, only those are added that do not
-            distort the label frequencies; see ``LabelTree.extend_calibration_targets``.
+        label_tree: Tree of the labels, from which further targets follow; see
+            ``LabelTree.extend_targets``. If None, there is no tree.
 
     Raises:
         InputError: If ``source`` has no labels, or if a label of ``source`` matches two names.
@@ -325,8 +321,33 @@ def align_recognizer_input_labels(
     aligned, _ = align_to_vocabulary(labelled, names, aliases)
     if label_tree is not None:
         targets = np.where(aligned.known, aligned.targets, np.nan)
-        extend = label_tree.extend_targets if for_fit else label_tree.extend_calibration_targets
-        targets = extend(targets, names, [str(path) for path in aligned.paths])
+        targets = label_tree.extend_targets(targets, names, [str(path) for path in aligned.paths])
         aligned = LabelledImages(aligned.paths, names, targets, row_selection=aligned.row_selection)
     warn_unannotated_labels(names, aligned.known)
     return aligned
+
+
+def check_parents_are_annotated(labelled: LabelledImages, label_tree: LabelTree | None) -> None:
+    """Check that each parent of the tree has a known target, before a fit or a calibration.
+
+    Args:
+        labelled: Annotated images with the labels of the recognizer.
+        label_tree: Tree of the labels, or None.
+
+    Raises:
+        InputError: If no target of a parent is known. A dataset that annotates only the children
+            contains no image without the parent.
+    """
+    if label_tree is None:
+        return
+    parents = dict.fromkeys(label_tree.parents.values())
+    names = list(labelled.names)
+    missing = [name for name in parents if not labelled.known[:, names.index(name)].any()]
+    if missing:
+        others = f" and {format_count(len(missing) - 1, 'other label')}" if missing[1:] else ""
+        raise InputError(
+            "The annotations must contain both targets of each parent of the label tree, because "
+            f"annotated children do not show in which images a parent is absent; got no target of "
+            f"{missing[0]!r}{others}. Add a column with 1 and 0 for each parent, or remove these "
+            "parents from the tree."
+        )

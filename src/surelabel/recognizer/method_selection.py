@@ -23,6 +23,7 @@ from surelabel.recognizer.inputs import (
     LabelledInput,
     RecognizerInput,
     align_recognizer_input_labels,
+    check_parents_are_annotated,
     resolve_recognizer_targets,
 )
 from surelabel.recognizer.label_free_methods import check_max_passes
@@ -335,6 +336,7 @@ def _check_selection_targets(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         labelled = align_recognizer_input_labels(source, names, aliases, label_tree)
+        check_parents_are_annotated(labelled, label_tree)
         random_sample_rows(source, "The calibration")  # raises an error; used after the selection
     assign_folds(labelled.known, folds, np.random.default_rng(seed))
     values = labelled.targets[labelled.known]

@@ -41,14 +41,9 @@ def recognizer_model_card(
         label_tree: Tree of the labels, or None.
     """
     first_names = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-    properties = recognizer_properties(run, encoder, calibration, weights)
+    properties = recognizer_properties(run, encoder, calibration, weights, label_tree)
     if dtype_checks:
         properties["bf16"] = " ".join(check.description for check in dtype_checks)
-    if label_tree is not None:
-        n_children = format_count(
-            len(label_tree.parents), "label has a parent", "labels have parents"
-        )
-        properties["label tree"] = f"{n_children}, such as {_first_edge(label_tree)}"
     rows = "\n".join(f"| {name} | {value} |" for name, value in properties.items())
     return f"""# Recognizer of {format_count(len(names), "label")}
 
@@ -65,9 +60,10 @@ rely on the probabilities, run `surelabel evaluate` on your own annotated images
 {_model_selection_section(selection) if selection else ""}"""
 
 
-def _first_edge(label_tree: LabelTree) -> str:
+def _describe_label_tree(label_tree: LabelTree) -> str:
+    count = format_count(len(label_tree.parents), "label has a parent", "labels have parents")
     child, parent = next(iter(label_tree.parents.items()))
-    return f"{parent} > {child}"
+    return f"{count}, such as {parent} > {child}"
 
 
 def _model_selection_section(selection: MethodSelection) -> str:
@@ -84,7 +80,11 @@ def _model_selection_section(selection: MethodSelection) -> str:
 
 
 def recognizer_properties(
-    run: Run, encoder: Encoder, calibration: str | None, weights: Mapping[str, Tensor]
+    run: Run,
+    encoder: Encoder,
+    calibration: str | None,
+    weights: Mapping[str, Tensor],
+    label_tree: LabelTree | None,
 ) -> dict[str, str]:
     """Return the properties of a recognizer by name, as in its model card.
 
@@ -93,6 +93,7 @@ def recognizer_properties(
         encoder: Encoder of the recognizer.
         calibration: Description of the calibration. If None, the recognizer is not calibrated.
         weights: Weights of the method.
+        label_tree: Tree of the labels, or None.
     """
     vectors = vector_normalization_description(encoder)
     record = quantization_record(encoder)
@@ -108,6 +109,7 @@ def recognizer_properties(
         "loss": _describe_fit_in_model_card(run),
         **({"regularization": penalties} if penalties else {}),
         "calibration": calibration or "none on held-out images",
+        **({"label tree": _describe_label_tree(label_tree)} if label_tree else {}),
     }
 
 

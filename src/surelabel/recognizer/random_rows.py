@@ -106,7 +106,7 @@ def random_sample_targets(
     targets: Array,
     known: Flags,
 ) -> tuple[Array, Flags]:
-    """Return the calibration targets of some rows, with only the sample's for random rows.
+    """Return the targets of some rows, with only the sample's targets for random rows.
 
     Args:
         source: Images, vectors or scores with labels.
@@ -117,10 +117,9 @@ def random_sample_targets(
 
     Returns:
         Targets and mask, each ``(m, c)``: ``targets`` and ``known`` themselves, if the source
-        states no targets of the sample and the labels have no tree.
+        states no targets of the sample.
     """
-    selection, (_, _, label_tree) = source.row_selection, recognizer_labels
-    if (selection is None or selection.sample_targets is None) and label_tree is None:
+    if source.row_selection is None or source.row_selection.sample_targets is None:
         return targets, known
     with warnings.catch_warnings():  # the alignment of all targets emitted them
         warnings.simplefilter("ignore", UserWarning)

@@ -75,6 +75,7 @@ from surelabel.recognizer.inputs import (
     RecognizerInput,
     ResolvedInput,
     align_recognizer_input_labels,
+    check_parents_are_annotated,
     resolve_recognizer_files,
     resolve_recognizer_input,
     resolve_recognizer_targets,
@@ -374,12 +375,12 @@ class Recognizer(ScikitLearnInterface):
             if self.method.learns_from == "images":
                 return self._fit_unlabelled(resolved, checkpoint, progress)
             assert not isinstance(resolved, Images)  # checked above: these have no labels
+            labelled = self.align_labels(resolved)
+            check_parents_are_annotated(labelled, self.label_tree)
             encoder = encoder_with_fitted_normalization(encoder, resolved)
             data = encode_fitting_data(
                 resolved,
-                align_recognizer_input_labels(
-                    resolved, self.names, self.aliases, self.label_tree, for_fit=True
-                ),
+                labelled,
                 self.method,
                 encoder,
                 self.cache,
@@ -551,6 +552,7 @@ class Recognizer(ScikitLearnInterface):
             return self._calibrate_without_labels(resolved, progress)
         resolved = take_random_rows(resolved, "The calibration")
         labelled = self.align_labels(resolved)
+        check_parents_are_annotated(labelled, self.label_tree)
         check_labelled_score_rows(self.encoder, self.names, labelled.known)
         images = self._score_images(resolved, progress)
         warn_skipped_images(images.skipped, len(resolved))
@@ -1112,7 +1114,7 @@ class Recognizer(ScikitLearnInterface):
 
         A label of the images matches a label of the recognizer if they share an alias. Targets that
         follow from the tree of the labels are added, unless they would distort the frequencies of
-        the labels; see ``LabelTree.extend_calibration_targets``. A warning lists the labels without
+        the labels; see ``LabelTree.extend_targets``. A warning lists the labels without
         a known target.
 
         Raises:
@@ -1234,9 +1236,9 @@ class Recognizer(ScikitLearnInterface):
     def label_tree(self) -> LabelTree | None:
         """Tree of the labels, or None.
 
-        For ``fit``, the parent of a positive label becomes positive, and the children of a negative
-        label become negative. ``calibrate`` and evaluations add these targets only to labels whose
-        frequencies they do not distort; see ``LabelTree.extend_calibration_targets``. In calibrated
+        In the annotations for ``fit``, ``calibrate`` and evaluations, the parent of a positive
+        label becomes positive, and the children of a negative label become negative, unless this
+        distorts the frequency of a label; see ``LabelTree.extend_targets``. In calibrated
         predictions, no label is more probable than its parent. Without a calibration, the tree does
         not change the predictions. If a tree is set after ``calibrate``, the validation record is
         dropped; call ``calibrate`` again to obtain another one.

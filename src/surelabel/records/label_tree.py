@@ -100,36 +100,15 @@ class LabelTree:
     def extend_targets(
         self, targets: Array, names: Sequence[str], paths: Sequence[str] = ()
     ) -> Array:
-        """Return targets extended by those that follow from the tree.
+        """Return targets extended by implied targets, where these do not distort frequencies.
 
-        A positive label makes its ancestors positive, and a negative label makes its descendants
-        negative. A parent of negative labels remains unknown, because an image can have another
-        child. Targets between 0 and 1 imply nothing.
-
-        Args:
-            targets: Targets in [0, 1], NaN = unknown, ``(n, c)``.
-            names: Labels of the columns, length c.
-            paths: Path of each image for the error, length n. If empty, the error has the row.
-
-        Raises:
-            InputError: If a label of the tree is not in ``names``.
-            DataError: If a positive label has a negative ancestor in an image.
-        """
-        implied = self._implied_targets(targets, names, paths)
-        return np.where(np.isnan(targets), implied, targets)
-
-    def extend_calibration_targets(
-        self, targets: Array, names: Sequence[str], paths: Sequence[str] = ()
-    ) -> Array:
-        """Return targets extended where this does not favour images with one of the two targets.
-
-        For each label, the tree implies the target of some images, and all these targets are equal
-        for a leaf or for the top of a tree. Let a be the fraction of these images in which the
-        label is annotated, and k the fraction of the other images. If annotations are missing at
-        random, a and k are equal, and additional implied targets would distort the frequency of the
-        label. If labels are annotated only where the tree implies nothing, a is 0, and without the
-        implied targets the frequency would be distorted. Therefore, implied targets are added to a
-        label if 1 / k is closer to 1 than a / k, as a factor.
+        For each label, let a be the fraction of the images with an implied target in which the
+        label is annotated, and k this fraction of the other images. If a random part of the images
+        is annotated, a and k are equal, and additional implied targets would distort the frequency
+        of the label, because all implied targets of a leaf are 0, and all of a label without a
+        parent are 1. If a label is annotated only where the tree implies nothing, a is 0, and
+        without the implied targets the frequency would be distorted. Therefore, implied targets are
+        added to a label if 1 / k is closer to 1 than a / k, as a factor.
 
         Args:
             targets: Targets in [0, 1], NaN = unknown, ``(n, c)``.
@@ -140,7 +119,7 @@ class LabelTree:
             InputError: If a label of the tree is not in ``names``.
             DataError: If a positive label has a negative ancestor in an image.
         """
-        implied = self._implied_targets(targets, names, paths)
+        implied = self.implied_targets(targets, names, paths)
         is_implied, known = ~np.isnan(implied), ~np.isnan(targets)
         n_implied, n_others = is_implied.sum(axis=0), (~is_implied).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,8 +129,19 @@ class LabelTree:
         is_extended = with_implied < without  # False if k is 0 or not defined
         return np.where(np.isnan(targets) & is_extended, implied, targets)
 
-    def _implied_targets(self, targets: Array, names: Sequence[str], paths: Sequence[str]) -> Array:
+    def implied_targets(
+        self, targets: Array, names: Sequence[str], paths: Sequence[str] = ()
+    ) -> Array:
         """Return the targets that follow from other labels of the same image, otherwise NaN.
+
+        A positive label makes its ancestors positive, and a negative label makes its descendants
+        negative. A parent of negative labels remains unknown, because an image can have another
+        child. Targets between 0 and 1 imply nothing.
+
+        Args:
+            targets: Targets in [0, 1], NaN = unknown, ``(n, c)``.
+            names: Labels of the columns, length c.
+            paths: Path of each image for the error, length n. If empty, the error has the row.
 
         Raises:
             InputError: If a label of the tree is not in ``names``.

@@ -8,6 +8,8 @@ from surelabel.bench.open_vocabulary.results import measure_open_vocabulary_resu
 from surelabel.bench.open_vocabulary.scene_splits import (
     OpenVocabularySplits,
     load_open_vocabulary_scene_splits,
+    open_vocabulary_plan_of_images,
+    open_vocabulary_splits_of_images,
 )
 
 OPEN_VOCABULARY = BenchComparison(
@@ -25,4 +27,6 @@ __all__ = [
     "OpenVocabularySplits",
     "fitted_rows_workload",
     "load_open_vocabulary_scene_splits",
+    "open_vocabulary_plan_of_images",
+    "open_vocabulary_splits_of_images",
 ]

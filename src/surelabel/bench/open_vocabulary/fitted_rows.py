@@ -16,7 +16,7 @@ from surelabel.bench.open_vocabulary.plan import (
     RunChanges,
     open_vocabulary_plan_changes,
 )
-from surelabel.bench.open_vocabulary.scene_splits import ENCODER, OpenVocabularySplits
+from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
 from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Choice, Run
 from surelabel.methods import METHODS
@@ -69,7 +69,9 @@ def run_of_fitted_row(domain: str, changes: RunChanges, plan: OpenVocabularyPlan
         key: value for key, value in method_settings.items() if value != defaults[key]
     }
     run = Run(
-        encoder=Choice(ENCODER), method=Choice(name, method_settings), calibrator=Choice("platt")
+        encoder=Choice(plan.encoder),
+        method=Choice(name, method_settings),
+        calibrator=Choice("platt"),
     )
     if METHODS[name].learns_from == "labels":
         run = replace(run, seed=seed)

@@ -24,6 +24,7 @@ class OpenVocabularyPlan:
         added_names: Number of labels added to the vocabulary.
         timed_images: Number of training images for the measurement of speed and memory.
         resamples: Number of resamples of the test images for each interval.
+        encoder: Name of the encoder of all methods, whose blocks can be run separately.
     """
 
     train_candidates: int = 1300
@@ -36,6 +37,7 @@ class OpenVocabularyPlan:
     added_names: int = 1000
     timed_images: int = 96
     resamples: int = 300
+    encoder: str = "tiny-vit"
 
 
 FULL = OpenVocabularyPlan()

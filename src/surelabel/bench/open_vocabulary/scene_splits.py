@@ -1,10 +1,11 @@
 """Load train, validation and test images with seen and unseen classes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from surelabel.bench.comparison import ComparisonTask
 from surelabel.bench.image_splits import (
+    EncoderImageSplits,
     ImageSplits,
     load_benchmark_scenes,
     render_benchmark_scenes,
@@ -14,34 +15,34 @@ from surelabel.data.vocabularies import VOCABULARIES, Vocabulary, remove_unseen_
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.records import LabelledImages
 
-ENCODER = "tiny-vit"  # the embedded encoder whose blocks can be run separately
-
 
 @dataclass(frozen=True, kw_only=True)
 class OpenVocabularySplits(ImageSplits):
-    """Scenes with 48 seen and 17 unseen classes.
+    """Images with seen and unseen classes.
 
     The training images contain no unseen class, and calibrators use the seen classes only.
 
     Attributes:
-        domain: Domain of the scenes, which determines the weight of the knowledge constraint.
+        domain: Visual domain, which determines the weight of the knowledge constraint.
         vocabulary: Names of seen, unseen and unused classes.
         removed: Number of training images removed because they contain an unseen class.
+        encoder_name: Name of the encoder of all methods.
     """
 
     domain: str
     vocabulary: Vocabulary
     removed: int
+    encoder_name: str = "tiny-vit"
 
     @cached_property
     def encoder(self) -> Encoder:
         """Return the encoder of all methods, which is loaded once."""
-        return load_encoder(ENCODER)
+        return load_encoder(self.encoder_name)
 
     @property
     def hashed_settings(self) -> tuple[str, ...]:
-        """Return the domain and the names of the seen and unseen classes."""
-        return (self.domain, *self.vocabulary.names)
+        """Return the encoder, the domain and the names of the seen and unseen classes."""
+        return (self.encoder_name, self.domain, *self.vocabulary.names)
 
 
 OpenVocabularyTask = ComparisonTask[OpenVocabularySplits, OpenVocabularyPlan]
@@ -74,6 +75,50 @@ def load_open_vocabulary_scene_splits(
         removed=removed,
         validation=images["validation"],
         test=images["test"],
+    )
+
+
+def open_vocabulary_splits_of_images(
+    images: EncoderImageSplits, vocabulary: Vocabulary
+) -> OpenVocabularySplits:
+    """Return the images of a dataset with seen and unseen classes.
+
+    Args:
+        images: Train, validation and test images, with the name of an encoder.
+        vocabulary: Names of seen and unseen classes.
+
+    Raises:
+        InputError: If no training image remains without unseen classes.
+    """
+    train, removed = remove_unseen_vocabulary_classes(images.train, vocabulary)
+    return OpenVocabularySplits(
+        name=images.name,
+        domain="photo",
+        vocabulary=vocabulary,
+        train=train,
+        removed=removed,
+        validation=images.validation,
+        test=images.test,
+        encoder_name=images.encoder,
+    )
+
+
+def open_vocabulary_plan_of_images(
+    plan: OpenVocabularyPlan, images: OpenVocabularySplits
+) -> OpenVocabularyPlan:
+    """Return the plan with the encoder and all images of a dataset.
+
+    Args:
+        plan: Plan of the comparison.
+        images: Train, validation and test images.
+    """
+    return replace(
+        plan,
+        train_candidates=len(images.train) + images.removed,
+        train=len(images.train),
+        validation=len(images.validation),
+        test=len(images.test),
+        encoder=images.encoder_name,
     )
 
 
