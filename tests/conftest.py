@@ -5,9 +5,12 @@ import math
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tarfile
 import tempfile
+import warnings
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import SimpleNamespace
 
@@ -265,6 +268,57 @@ def timed(monkeypatch):
             return act(*arguments, **more)
 
     return Timed
+
+
+class ForkedProgram(subprocess.Popen):
+    """Process of ``python -c``, which is forked from this process, so that it imports nothing.
+
+    The streams, the environment and the passed file descriptors are those of a new interpreter. The
+    function ``preexec_fn`` runs the program, and does not return.
+    """
+
+    def __init__(self, args, *, env=None, pass_fds=(), **options):
+        interpreter, option, program, *arguments = args
+        assert (interpreter, option) == (sys.executable, "-c")
+
+        def run():
+            status = 1
+            try:
+                for descriptor in {*range(3, 4096)} - {*pass_fds}:
+                    with suppress(OSError):
+                        os.close(descriptor)
+                os.environ.update(env or {})
+                sys.argv = ["-c", *arguments]
+                sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, "wr"[n == 0]) for n in range(3))
+                exec(program, {"__name__": "__main__"})
+                status = 0
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(status)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
+            super().__init__(args, env=env, pass_fds=pass_fds, preexec_fn=run, **options)
+
+
+@pytest.fixture(scope="session")
+def forked_programs():
+    """Return a context manager in which ``subprocess`` runs programs in forked processes.
+
+    A new interpreter imports torch and open_clip for seconds. Use this where the test is about what
+    a process does, if another test starts the same program with a new interpreter.
+    """
+
+    @contextmanager
+    def fork():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(subprocess, "Popen", ForkedProgram)
+            yield
+
+    return fork
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ import scipy.linalg  # loads its BLAS
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from surelabel.blas_threads import single_blas_thread
-from surelabel.calibration import CALIBRATORS
+from surelabel.calibration import CALIBRATORS, fit_scale_and_shift
+from surelabel.calibration.shift import scale_and_shift
 
 FITTED_BY_SMALL_STEPS = [
     *("beta", "cross_validated", "ensemble_temperature", "hierarchical", "platt", "vector")
@@ -48,5 +49,19 @@ def test_a_calibrator_is_fitted_with_one_thread(name, monkeypatch):
     targets = (random.random((40, 2)) < 0.4).astype(float)
     with threadpool_limits(2, user_api="blas"):
         CALIBRATORS[name]().fit(random.normal(size=(40, 2)), targets)
+        assert blas_threads() == {2}
+    assert threads == {1}
+
+
+def test_a_scale_and_a_shift_are_fitted_with_one_thread(monkeypatch):
+    threads, validate = set(), scale_and_shift.validate_calibrator_input
+
+    def recorded(logits):
+        threads.update(blas_threads())
+        return validate(logits)
+
+    monkeypatch.setattr(scale_and_shift, "validate_calibrator_input", recorded)
+    with threadpool_limits(2, user_api="blas"):
+        fit_scale_and_shift(np.zeros((4, 2)), np.eye(4, 2))
         assert blas_threads() == {2}
     assert threads == {1}

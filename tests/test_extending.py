@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis.configuration import storage_directory
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 STEP = re.compile(r"^`([\w/.]+)`\n\n```(py|diff)\n(.*?)```$", re.MULTILINE | re.DOTALL)
+MINIATURES = "tests/data/protocols"  # which a contract imports
 USE_FILE = "test_use_of_new_entries.py"
 USE = """
 import runpy
@@ -63,9 +65,9 @@ def extended(tmp_path_factory):
     copy = tmp_path_factory.mktemp("extended")
     (copy / "src").mkdir()
     shutil.copytree(ROOT / "src" / "surelabel", copy / "src" / "surelabel", symlinks=True)
-    for folder in ("tests/every", "docs"):
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "tests/conftest.py"):
+    for folder in ("tests/every", MINIATURES, "docs"):
+        shutil.copytree(ROOT / folder, copy / folder)  # with the compiled contracts
+    for file in ("pyproject.toml", "conftest.py", "tests/conftest.py"):
         shutil.copy(ROOT / file, copy / file)
     for name, kind, text in STEP.findall(PAGE):
         file = copy / name
@@ -91,7 +93,8 @@ def passed(extended):
         cwd=extended,
         env=os.environ
         | {"PYTHONPATH": str(extended / "src"), "OMP_NUM_THREADS": "1"}
-        | {"PYTHONDONTWRITEBYTECODE": "1"},
+        | {"PYTHONDONTWRITEBYTECODE": "1"}
+        | {"HYPOTHESIS_STORAGE_DIRECTORY": str(storage_directory())},  # constants in equal files
         capture_output=True,
         text=True,
         check=False,

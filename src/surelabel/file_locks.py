@@ -62,7 +62,7 @@ class PathLock(NamedTuple):
 
 
 @contextmanager
-def lock_path(path: Path, *, max_wait: float = MAX_WAIT_SECONDS) -> Iterator[PathLock]:
+def lock_path(path: Path, *, max_wait: float | None = None) -> Iterator[PathLock]:
     """Lock a path for writing, with the lock file ``.NAME.lock`` beside the path.
 
     The path itself need not exist. The lock file is deleted at the end. If no lock can be created,
@@ -70,13 +70,15 @@ def lock_path(path: Path, *, max_wait: float = MAX_WAIT_SECONDS) -> Iterator[Pat
 
     Args:
         path: Absolute path of the file or folder to write.
-        max_wait: Time to wait for another process or thread that holds the lock, in seconds.
+        max_wait: Time to wait for another process or thread that holds the lock, in seconds. If
+            None, the time is ``MAX_WAIT_SECONDS``.
 
     Raises:
         DataError: If another process or thread holds the lock for longer than ``max_wait``.
     """
     lock_file = path.parent / f".{path.name}.lock"
-    descriptor, is_abandoned = _acquire_path_lock(path, lock_file, max_wait)
+    seconds = MAX_WAIT_SECONDS if max_wait is None else max_wait
+    descriptor, is_abandoned = _acquire_path_lock(path, lock_file, seconds)
     if descriptor is None:
         yield PathLock(is_held=False, is_abandoned=False)
         return

@@ -10,8 +10,9 @@ from surelabel.errors import InputError
 
 
 @pytest.fixture(scope="module")
-def tagger(recognizer):
-    with Tagger(recognizer, has_vectors=True) as tagger:
+def tagger(recognizer, forked_programs):
+    """Return a tagger whose processes are forked; test_tagging_process.py starts interpreters."""
+    with forked_programs(), Tagger(recognizer, has_vectors=True) as tagger:
         yield tagger
 
 

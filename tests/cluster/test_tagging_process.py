@@ -17,8 +17,8 @@ def test_a_missing_folder_of_images_is_an_error(settings):
         TaggingProcess(replace(settings, image_folder="/nowhere"))
 
 
-def test_a_missing_recognizer_is_an_error(settings, tmp_path):
-    with pytest.raises(InputError, match="cannot load the recognizer"):
+def test_a_missing_recognizer_is_an_error(settings, tmp_path, forked_programs):
+    with forked_programs(), pytest.raises(InputError, match="cannot load the recognizer"):
         TaggingProcess(replace(settings, recognizer=str(tmp_path / "none")))
 
 

@@ -93,7 +93,15 @@ def crop(pixels, shape):
 
 
 @pytest.fixture(scope="module")
-def scores_and_programs(recognizer):
+def tested(request):
+    """Return the exported methods whose tests are selected in this run."""
+    items = [item for item in request.session.items if item.path == request.path]
+    names = {item.callspec.params.get("name") for item in items if hasattr(item, "callspec")}
+    return [name for name in exported if name in names]
+
+
+@pytest.fixture(scope="module")
+def scores_and_programs(recognizer, tested):
     """Return the scores of 5 images by method, pixels, and a program for each group of methods.
 
     The programs are recorded without gradients. A change to this state is recorded too, although it
@@ -102,15 +110,16 @@ def scores_and_programs(recognizer):
     scores, programs, graphs = {}, {}, {}
     with pytest.MonkeyPatch.context() as patch, torch.no_grad():
         patch.setattr(fixed_step_matching, "SINKHORN_STEPS", 3)
-        for name in exported:
+        for name in tested:
             graphs[name] = RecognizerGraph(recognizer(name))
         pixels = torch.randn(5, *PIXELS, generator=torch.Generator().manual_seed(1))
         for name, graph in graphs.items():
             scores[name] = graph(crop(pixels, graph.input_shape))
-        alone = {(name,): graphs.pop(name) for name in KINDS_OF_GRAPHS}
+        alone = {(name,): graphs.pop(name) for name in KINDS_OF_GRAPHS if name in graphs}
+        groups = {tuple(graphs): MethodGraphs(graphs)} if graphs else {}
         patch.setattr(torch.no_grad, "__enter__", lambda _: None)
         patch.setattr(torch.no_grad, "__exit__", lambda *_: None)
-        for names, graph in {**alone, tuple(graphs): MethodGraphs(graphs)}.items():
+        for names, graph in {**alone, **groups}.items():
             example = crop(pixels, getattr(graph, "input_shape", PIXELS))
             programs[names] = exported_program(graph, (example[:3],))
     return scores, pixels, programs
@@ -119,14 +128,15 @@ def scores_and_programs(recognizer):
 @pytest.fixture(scope="module")
 def outputs(scores_and_programs):
     """Return the outputs of the programs for 1 and for 5 images, by method."""
-    _, pixels, programs = scores_and_programs
-    found = {name: [] for name in exported}
+    scores, pixels, programs = scores_and_programs
+    found = {name: [] for name in scores}
     for names, program in programs.items():
         run = program.module()
         for count in (1, 5):
             inputs = crop(pixels[:count], program.example_inputs[0][0].shape[1:])
             results = run(inputs)
-            for name, result in zip(names, results if len(names) > 1 else [results], strict=True):
+            results = results if isinstance(results, tuple) else (results,)
+            for name, result in zip(names, results, strict=True):
                 found[name].append(result)
     return found
 

@@ -534,8 +534,10 @@ def test_learns_eight_images_by_heart_and_leaves_the_texts_and_the_encoder_alone
 ):
     before = encoder.encode_labels(NAMES, ["a photo of a {}."]).clone()
     tunes_texts = isinstance(made(method, encoder), TunesTexts)
-    epochs, learning_rate = 40 if "ladder" in method.needs else 80, 0.15 if tunes_texts else 0.03
-    it, targets = trained(method, encoder, images, epochs, learning_rate)
+    for epochs in (20, 80):  # most methods need few
+        it, targets = trained(method, encoder, images, epochs, 0.15 if tunes_texts else 0.03)
+        if torch.equal(scores(it, images) > 0, targets.bool()):
+            break
     assert torch.equal(scores(it, images) > 0, targets.bool())
     assert torch.equal(encoder.encode_labels(NAMES, ["a photo of a {}."]), before)
     for name, buffer in it.named_buffers():

@@ -17,7 +17,9 @@ from surelabel.features.decoding_workers import decode_in_workers
 
 MAIN_PROCESS = os.getpid()
 UNREACHABLE_OBJECT = """
-import gc, os
+import gc, os, sys
+from importlib.util import find_spec, module_from_spec
+sys.modules["surelabel.features"] = module_from_spec(find_spec("surelabel.features"))  # not run
 from surelabel.features.decoding_workers import decode_in_workers
 
 class Inherited:

@@ -389,13 +389,15 @@ for turn in range(20):
 """
 
 
-def test_two_processes_that_write_at_once_lose_nothing_and_a_reader_sees_no_damage(tmp_path):
+def test_two_processes_that_write_at_once_lose_nothing_and_a_reader_sees_no_damage(
+    tmp_path, forked_programs
+):
     nothing = np.zeros((0, 1), np.float32)
     Index.create(tmp_path, Predictions([], ["a"], nothing, nothing, "by hand"))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     commands = [[sys.executable, "-c", ADDER, str(tmp_path), who] for who in "xy"]
     sizes = []
-    with ExitStack() as stack:
+    with ExitStack() as stack, forked_programs():
         adders = [stack.enter_context(subprocess.Popen(line, **pipes)) for line in commands]
         for adder in adders:
             stack.callback(adder.kill)
@@ -430,11 +432,14 @@ for turn in range(8):
 """
 
 
-def test_readers_see_whole_states_while_another_process_compacts_and_rescores(tmp_path):
+def test_readers_see_whole_states_while_another_process_compacts_and_rescores(
+    tmp_path, forked_programs
+):
     Index.create(tmp_path, replace(predictions(40), calibration="level -1"))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     sizes, old = [], Index.open(tmp_path)
-    with subprocess.Popen([sys.executable, "-c", REWRITER, str(tmp_path)], **pipes) as writer:
+    command = [sys.executable, "-c", REWRITER, str(tmp_path)]
+    with forked_programs(), subprocess.Popen(command, **pipes) as writer:
         assert writer.stdout.readline() == b"ready\n"
         writer.stdin.write(b"go\n")
         writer.stdin.flush()
@@ -524,13 +529,16 @@ for name in ("scores", "low", "first", "rows"):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not truncate mapped files")
-def test_a_file_that_is_truncated_while_the_index_is_open_is_an_error_and_no_signal(tmp_path):
+def test_a_file_that_is_truncated_while_the_index_is_open_is_an_error_and_no_signal(
+    tmp_path, forked_programs
+):
     names = ("scores", "low", "first", "rows")
     Index.create(tmp_path / "scores", predictions(3000))
     for name in names[1:]:
         shutil.copytree(tmp_path / "scores", tmp_path / name)
     command = [sys.executable, "-c", TRUNCATER, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    with forked_programs():
+        done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     sizes = (48128, 24128, 48128)

@@ -220,7 +220,9 @@ def one_process():
     return train_with(run_training_loop)
 
 
-def test_two_processes_equal_one_for_all_losses_and_regularizers(one_process, tmp_path):
+def test_two_processes_equal_one_for_all_losses_and_regularizers(
+    one_process, tmp_path, forked_programs
+):
     """The first epoch runs in one process, the second in two, of which one fails in the third.
 
     In the second epoch, the memory of one process is exhausted. The weights stay equal, also those
@@ -231,6 +233,7 @@ def test_two_processes_equal_one_for_all_losses_and_regularizers(one_process, tm
     with pytest.raises(KeyboardInterrupt, match="after an epoch"):
         train_with(run_training_loop, checkpoint, interrupt)
     with (
+        forked_programs(),
         pytest.warns(UserWarning, match="with at most [12] images? per forward pass.$"),
         pytest.raises(DataError, match=r"^a.jpg is damaged.$"),
     ):

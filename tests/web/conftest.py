@@ -8,6 +8,7 @@ import struct
 import zlib
 from contextlib import contextmanager
 from copy import deepcopy
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -207,6 +208,17 @@ def identifier(client):
         return next(hit["id"] for hit in hits if hit["path"].endswith(end))
 
     return find
+
+
+@pytest.fixture(scope="module")
+def _forked_recognizers():
+    """Fork the worker processes of a module, which a new interpreter would start for seconds.
+
+    The tests of uploads start new interpreters, as a server does.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surelabel.web.image_worker.get_context", lambda _: get_context("fork"))
+        yield
 
 
 @pytest.fixture(scope="session", name="running_server")

@@ -13,6 +13,7 @@ from surelabel.retrieval import Index
 from surelabel.web import recalibration_routes
 
 N_CHECKED, SECONDS = 40, 120
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a fork
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def home(miscalibrated_index, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def served(home, running_server):
+def served(home, running_server, _forked_recognizers):
     """Start the server of an index whose recognizer is given by --model."""
     with running_server(home / "index", model=str(home / "recognizer")) as served:
         yield served

@@ -9,10 +9,11 @@ from surelabel.web import recognizer_service
 from surelabel.web.recognizer_service import RecognizerService
 
 SECONDS = 60.0  # until a recognizer is loaded on a slow machine
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a fork
 
 
 @pytest.fixture
-def service():
+def service(_forked_recognizers):
     service = RecognizerService(None, device="cpu", root=None, seconds=SECONDS)
     yield service
     service.close()

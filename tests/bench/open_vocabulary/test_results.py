@@ -7,8 +7,13 @@ import pytest
 from scipy.special import expit
 
 from surelabel.bench import ComparisonTask, write_comparison
+from surelabel.bench.image_splits import EncoderImageSplits
 from surelabel.bench.markdown_page import markdown_section
-from surelabel.bench.open_vocabulary import OPEN_VOCABULARY
+from surelabel.bench.open_vocabulary import (
+    OPEN_VOCABULARY,
+    open_vocabulary_plan_of_images,
+    open_vocabulary_splits_of_images,
+)
 from surelabel.bench.open_vocabulary import plan as plans
 from surelabel.bench.open_vocabulary.costs import measure_run_cost
 from surelabel.bench.open_vocabulary.fitted_rows import (
@@ -32,9 +37,11 @@ from surelabel.bench.open_vocabulary.vocabulary_change import added_names_of_voc
 from surelabel.bench.resampling import bench_resampling_weights
 from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Choice, Run
+from surelabel.data import collection
 from surelabel.evaluation import evaluate_unseen_classes
 from surelabel.methods import METHODS
 from surelabel.recognizer import Recognizer
+from surelabel.records import LabelledImages
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.* no positive image", "ignore:Only 1 training image"
@@ -236,3 +243,23 @@ def test_costs_are_shares_of_prompts_everywhere(archive, found, small):
         in page
     )
     assert "The goal of at most 60 % is reached" in page
+
+
+def test_images_of_a_dataset_keep_their_encoder_and_lose_unseen_classes(archive, small):
+    names = list(archive.vocabulary.names)
+    train = collection("scenes-80", split="train").take(range(24))
+    columns = [train.names.index(name) for name in names]
+    images = EncoderImageSplits(
+        name="few",
+        encoder="tiny-vit",
+        train=LabelledImages(train.paths, names, train.targets[:, columns]),
+        validation=archive.validation,
+        test=archive.test,
+    )
+    splits = open_vocabulary_splits_of_images(images, archive.vocabulary)
+    assert splits.train.names == list(archive.vocabulary.seen)
+    assert len(splits.train) + splits.removed == len(images.train)
+    plan = open_vocabulary_plan_of_images(small, replace(splits, encoder_name="ViT-B-32"))
+    assert (plan.train, plan.validation, plan.test) == (len(splits.train), 12, 12)
+    assert run_of_fitted_row("photo", {}, plan, 0).encoder == Choice("ViT-B-32")
+    assert plan.epochs == small.epochs

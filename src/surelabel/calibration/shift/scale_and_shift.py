@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from surelabel.arrays import Array, validate_targets_to_read
+from surelabel.blas_threads import single_blas_thread
 from surelabel.calibration.fitting.input_validation import validate_calibrator_input
 from surelabel.shapes import check_shapes
 
@@ -13,6 +14,7 @@ PRIOR_LOG_SCALE, PRIOR_SHIFT = float(np.log(2)), 1.0  # standard deviations of t
 MAX_LOG_SCALE, MAX_SHIFT = float(np.log(20)), 10.0
 
 
+@single_blas_thread()
 def fit_scale_and_shift(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> tuple[float, float]:

@@ -60,9 +60,10 @@ def _solve_sinkhorn_kernel_block(
     """Return the scaling factors of regions and labels, the steps and the error of a block."""
     if kernel.device.type != "cpu":
         return list(iterate_sinkhorn_kernel_scalings(torch, kernel, rows, columns, settings))
-    arrays = iterate_sinkhorn_kernel_scalings(  # numpy is ten times faster than torch on a CPU
-        np, kernel.numpy(), rows.numpy(), columns.numpy(), settings
-    )
+    with np.errstate(invalid="ignore"):  # OpenBLAS rarely sets this flag for finite products
+        arrays = iterate_sinkhorn_kernel_scalings(  # ten times faster than torch on a CPU
+            np, kernel.numpy(), rows.numpy(), columns.numpy(), settings
+        )
     return [torch.from_numpy(array) for array in arrays]
 
 
