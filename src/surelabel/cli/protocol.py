@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def protocol(
     terminal: Terminal, name: str | None, folder: str | None, subset: bool, out: str | None
 ) -> None:
-    """List evaluation protocols, or check a folder against an evaluation protocol.
+    """List evaluation protocols, or check the folder of a dataset.
 
     NAME is an evaluation protocol, such as voc12. FOLDER contains the dataset in its official
     layout. Without FOLDER, the labels, splits, sources and files of NAME are printed. Nothing is
