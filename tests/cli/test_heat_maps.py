@@ -12,7 +12,7 @@ from surelabel.cli.heat_maps import (
 )
 from surelabel.cli.terminal import Terminal
 from surelabel.errors import DataError
-from surelabel.records import Predictions
+from surelabel.records import LabelTree, Predictions
 
 
 def test_each_image_gets_a_file_with_heat_maps(home, run):
@@ -71,6 +71,17 @@ def test_a_shown_label_precedes_more_probable_labels_below_their_own_thresholds(
         predictions_of([0.3, 0.9, 0.6, 0.1]), threshold=thresholds, top_k=4
     )["a.jpg"]
     assert [label.threshold for label in found] == [0.2, 0.95, 1.0, 0.5]
+
+
+def test_the_ancestors_of_a_shown_label_are_shown():
+    found = select_heat_map_labels(
+        predictions_of([0.3, 0.9, 0.6]),
+        threshold=np.array([0.2, 0.95, 1.0]),
+        top_k=3,
+        label_tree=LabelTree({"label 0": "label 1"}),
+    )["a.jpg"]
+    shown = {label.name: label.is_shown for label in found}
+    assert shown == {"label 0": True, "label 1": True, "label 2": False}
 
 
 def test_scores_without_calibration_have_no_threshold():

@@ -186,17 +186,19 @@ def test_a_tree_that_is_set_later_applies_at_once():
 
 
 @pytest.mark.filterwarnings("ignore:.* has no known target")
-def test_parents_without_any_annotation_are_refused():
+def test_parents_without_a_negative_target_are_refused():
     data = rows()
     leaves = data.targets.copy()
-    leaves[:, 1] = np.nan
+    leaves[:, 1] = np.where(leaves[:, 1] == 1, 1, np.nan)
     only_leaves = LabelledFeatures(data.features, NAMES, leaves)
     fitted = recognizer()
     unfitted = Recognizer(load_run(overrides=SETTINGS), NAMES, label_tree=TREE)
     for call in (unfitted.fit, fitted.calibrate):
-        with pytest.raises(InputError, match=r"parent is absent; got no target of 'animal'\. Add"):
+        with pytest.raises(
+            InputError, match=r"parent is absent; got no negative target of 'animal'\. Add"
+        ):
             call(only_leaves)
-    with pytest.raises(InputError, match="got no target of 'animal'"):
+    with pytest.raises(InputError, match="got no negative target of 'animal'"):
         select_method(only_leaves, settings=["encoder.name=features:8"], label_tree=TREE)
 
 

@@ -17,7 +17,7 @@ from surelabel.errors import DataError
 if TYPE_CHECKING:
     from surelabel.arrays import Array
     from surelabel.recognizer import Recognizer
-    from surelabel.records import Predictions
+    from surelabel.records import LabelTree, Predictions
     from surelabel.report import HeatMapLabel
 
 DEFAULT_LABELS, MAX_LABELS = 3, 6  # labels of an image: without --top-k, and at most
@@ -43,6 +43,7 @@ def collect_heat_map_labels(
     *,
     threshold: "float | Array | None",
     top_k: int | None,
+    label_tree: "LabelTree | None" = None,
 ) -> "Iterator[Predictions]":
     """Add the labels in the heat-map file of each image to ``labels``, and yield the blocks.
 
@@ -51,14 +52,22 @@ def collect_heat_map_labels(
         labels: Dictionary for the labels of each image, by path.
         threshold: Minimum probability of a label with a heat map; see `select_heat_map_labels`.
         top_k: Number of labels of each image, at most 6. If None, there are three labels.
+        label_tree: Tree of the labels; the ancestors of a shown label are shown too. If None, the
+            labels have no tree.
     """
     for block in blocks:
-        labels.update(select_heat_map_labels(block, threshold=threshold, top_k=top_k))
+        labels.update(
+            select_heat_map_labels(block, threshold=threshold, top_k=top_k, label_tree=label_tree)
+        )
         yield block
 
 
 def select_heat_map_labels(
-    predictions: "Predictions", *, threshold: "float | Array | None", top_k: int | None
+    predictions: "Predictions",
+    *,
+    threshold: "float | Array | None",
+    top_k: int | None,
+    label_tree: "LabelTree | None" = None,
 ) -> "dict[str, list[HeatMapLabel]]":
     """Return the labels in the heat-map file of each image, by path, with the shown labels first.
 
@@ -68,6 +77,8 @@ def select_heat_map_labels(
             labels. If None, the threshold is 0.5 for calibrated scores, and there is no threshold
             otherwise.
         top_k: Number of labels of each image, at most 6. If None, there are three labels.
+        label_tree: Tree of the labels; the ancestors of a shown label are shown too. If None, the
+            labels have no tree.
     """
     import numpy as np
 
@@ -84,7 +95,7 @@ def select_heat_map_labels(
     labels = {}
     for path, shown, highest in zip(
         predictions.paths,
-        select_tags(predictions, threshold=threshold, top_k=n_labels),
+        select_tags(predictions, threshold=threshold, top_k=n_labels, label_tree=label_tree),
         select_tags(predictions, top_k=n_labels),
         strict=True,
     ):

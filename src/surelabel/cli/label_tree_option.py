@@ -22,9 +22,9 @@ def label_tree_option(function: Command) -> Command:
         "--label-tree",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE.txt",
-        help="Tree of the labels, with lines such as animal > dog. A positive label makes its "
-        "parent positive, and a negative label makes its children negative. After the calibration, "
-        "no label is more probable than its parent.",
+        help="Tree of the labels, with lines such as animal > dog. After the calibration, no label "
+        "is more probable than its parent. Targets that follow from the tree are added to a label "
+        "if its frequency is then distorted less.",
     )(function)
 
 

@@ -277,6 +277,7 @@ def write_tag_outputs(
                     labels_to_render,
                     threshold=selection.threshold,
                     top_k=options.top_k,
+                    label_tree=selection.label_tree,
                 )
             if options.gallery:
                 blocks = gallery.collect_blocks(blocks, selection)

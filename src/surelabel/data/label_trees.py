@@ -19,7 +19,8 @@ def read_label_tree(path: str | Path, *, names: Sequence[str] | None = None) -> 
     """Return the tree of a file.
 
     Each line is a chain of labels, the parent first: ``animal > dog``. A label that contains ``>``
-    or a double quote is written in double quotes, and its double quotes are doubled. Empty lines
+    or a double quote, or begins with ``#``, is written in double quotes, and its double quotes are
+    doubled. Empty lines
     and lines that begin with ``#`` are ignored. A pair can occur several times.
 
     Args:

@@ -228,9 +228,9 @@ def normalize_answer(answer: str) -> str:
         The evaluation code of VQA.
 
     Differs:
-        Contractions such as ``dont``, and punctuation inside a word, such as in ``10:30`` and
-        ``black/white``, are not changed. The answers of all people are changed like the predicted
-        answer.
+        Contractions such as ``dont`` are not changed. Only some punctuation inside a word is
+        removed, and is not replaced by a space. The answers of all people are changed like the
+        predicted answer.
 
     Example:
         >>> normalize_answer("The Two dogs."), normalize_answer("yes!")

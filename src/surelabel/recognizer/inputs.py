@@ -328,26 +328,27 @@ def align_recognizer_input_labels(
 
 
 def check_parents_are_annotated(labelled: LabelledImages, label_tree: LabelTree | None) -> None:
-    """Check that each parent of the tree has a known target, before a fit or a calibration.
+    """Check that each parent of the tree has a negative target, before a fit or a calibration.
 
     Args:
         labelled: Annotated images with the labels of the recognizer.
         label_tree: Tree of the labels, or None.
 
     Raises:
-        InputError: If no target of a parent is known. A dataset that annotates only the children
-            contains no image without the parent.
+        InputError: If all known targets of a parent are positive. A dataset that annotates only
+            the children contains no image without the parent.
     """
     if label_tree is None:
         return
     parents = dict.fromkeys(label_tree.parents.values())
     names = list(labelled.names)
-    missing = [name for name in parents if not labelled.known[:, names.index(name)].any()]
+    is_negative = labelled.known & (labelled.targets < 1)
+    missing = [name for name in parents if not is_negative[:, names.index(name)].any()]
     if missing:
         others = f" and {format_count(len(missing) - 1, 'other label')}" if missing[1:] else ""
         raise InputError(
             "The annotations must contain both targets of each parent of the label tree, because "
-            f"annotated children do not show in which images a parent is absent; got no target of "
-            f"{missing[0]!r}{others}. Add a column with 1 and 0 for each parent, or remove these "
-            "parents from the tree."
+            "annotated children do not show in which images a parent is absent; got no negative "
+            f"target of {missing[0]!r}{others}. Add a column with 1 and 0 for each parent, or "
+            "remove these parents from the tree."
         )

@@ -1113,8 +1113,8 @@ class Recognizer(ScikitLearnInterface):
         """Return the labelled images with one target column per label of the recognizer.
 
         A label of the images matches a label of the recognizer if they share an alias. Targets that
-        follow from the tree of the labels are added, unless they would distort the frequencies of
-        the labels; see ``LabelTree.extend_targets``. A warning lists the labels without
+        follow from the tree of the labels are added to a label if its frequency is then distorted
+        less; see ``LabelTree.extend_targets``. A warning lists the labels without
         a known target.
 
         Raises:
@@ -1237,11 +1237,11 @@ class Recognizer(ScikitLearnInterface):
         """Tree of the labels, or None.
 
         In the annotations for ``fit``, ``calibrate`` and evaluations, the parent of a positive
-        label becomes positive, and the children of a negative label become negative, unless this
-        distorts the frequency of a label; see ``LabelTree.extend_targets``. In calibrated
-        predictions, no label is more probable than its parent. Without a calibration, the tree does
-        not change the predictions. If a tree is set after ``calibrate``, the validation record is
-        dropped; call ``calibrate`` again to obtain another one.
+        label becomes positive, and the children of a negative label become negative, if the
+        frequency of the label is then distorted less; see ``LabelTree.extend_targets``. In
+        calibrated predictions, no label is more probable than its parent. Without a calibration,
+        the tree does not change the predictions. If a tree is set after ``calibrate``, the
+        validation record is dropped; call ``calibrate`` again to obtain another one.
 
         Raises:
             InputError: If a label of the tree that is set is not a label of the recognizer.

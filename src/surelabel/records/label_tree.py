@@ -100,7 +100,7 @@ class LabelTree:
     def extend_targets(
         self, targets: Array, names: Sequence[str], paths: Sequence[str] = ()
     ) -> Array:
-        """Return targets extended by implied targets, where these do not distort frequencies.
+        """Return targets extended by implied targets, where these distort frequencies less.
 
         For each label, let a be the fraction of the images with an implied target in which the
         label is annotated, and k this fraction of the other images. If a random part of the images

@@ -79,8 +79,7 @@ def check_protocol_folder(
     Args:
         protocol: Evaluation protocol.
         folder: Folder of the dataset in its official layout. Nothing is downloaded or unpacked.
-        subset: Whether images may be missing. If False, missing images and other counts are
-            problems.
+        subset: Whether images may be missing. If False, missing images are problems.
 
     Raises:
         DataError: If ``folder`` is not a folder, if a file of the official layout is missing or
