@@ -8,6 +8,7 @@ import numpy as np
 
 from surelabel.arrays import Array
 from surelabel.bench.image_splits import (
+    EncoderImageSplits,
     ImageSplits,
     load_benchmark_scenes,
     render_benchmark_scenes,
@@ -71,6 +72,23 @@ class BaseNewSplits(ImageSplits):
         ]
         test, validation = (encoded.features.pooled.numpy() for encoded in features)
         return neighbour_proximity(test, validation)
+
+
+def base_new_splits_of_images(images: EncoderImageSplits) -> BaseNewSplits:
+    """Return the images of a dataset without captions and without other domains.
+
+    Args:
+        images: Train, validation and test images, with the name of an encoder.
+    """
+    return BaseNewSplits(
+        name=images.name,
+        encoder_name=images.encoder,
+        train=images.train,
+        large_train=images.train,
+        captions=Captions([]),
+        validation=images.validation,
+        test=images.test,
+    )
 
 
 def base_new_vocabulary(names: Sequence[str], split: str) -> Vocabulary:

@@ -250,9 +250,18 @@ def bench_open_vocabulary_command(
     run_comparison(terminal, OPEN_VOCABULARY, [images], plan, out)
 
 
-@comparison_command("prompts", encoder_option, quick="two seeds, and few images, tuners and shots")
+@comparison_command(
+    "prompts",
+    encoder_option,
+    protocol_options,
+    quick="two seeds, and few images, tuners and shots",
+)
 def bench_prompts_command(
-    terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
+    terminal: Terminal,
+    quick: bool,
+    encoders: tuple[str, ...],
+    data: ProtocolOptions | None,
+    out: str,
 ) -> None:
     """Compare prompt tuning with and without class-wise covariance regularization (CCR).
 
@@ -262,16 +271,27 @@ def bench_prompts_command(
     Recognition with Fine-Tuning".
     """
     from surelabel.bench import ResultCache
-    from surelabel.bench.base_new_splits import load_base_new_scenes
-    from surelabel.bench.prompts import PROMPTS, plan_with_epochs, prompt_workload
+    from surelabel.bench.base_new_splits import base_new_splits_of_images, load_base_new_scenes
+    from surelabel.bench.prompts import (
+        PROMPTS,
+        plan_with_epochs,
+        prompt_plan_of_images,
+        prompt_workload,
+    )
 
     plan = PROMPTS.quick if quick else PROMPTS.full
-    datasets = [
-        load_base_new_scenes(
-            name, validation=plan.validation, test=plan.test, domains=plan.domains, quick=quick
-        )
-        for name in _encoders_of_comparison(encoders, quick)
-    ]
+    names = _encoders_of_comparison(encoders, quick)
+    if data is None:
+        datasets = [
+            load_base_new_scenes(
+                name, validation=plan.validation, test=plan.test, domains=plan.domains, quick=quick
+            )
+            for name in names
+        ]
+    else:
+        images = data.load_image_splits("prompts")
+        datasets = [base_new_splits_of_images(images.with_encoder(name)) for name in names]
+        plan = prompt_plan_of_images(plan, datasets[0])
     plan = plan_with_epochs(datasets, plan, ResultCache(f"{out}/cache"), terminal.seed or 0)
     terminal.print_status(prompt_workload(plan))
     run_comparison(terminal, PROMPTS, datasets, plan, out, task="Fitting")

@@ -65,6 +65,8 @@ def test_the_page_names_both_means_and_the_readouts(results):
         assert text in page
     assert "The CCR paper reports the arithmetic mean of errors under the name HM." in page
     assert "Other domains (coop, BCE, trained on photo)" in page
+    without_domains = replace(results, plan=replace(results.plan, domains=()))
+    assert "Other domains" not in "\n\n".join(prompt_paragraphs(without_domains))
 
 
 def test_rows_that_are_trained_on_the_test_distribution_are_marked(results):

@@ -3,6 +3,8 @@ from dataclasses import replace
 import pytest
 
 from surelabel.bench.base_new_predictions import BaseNewFit, SynthesizedFit
+from surelabel.bench.base_new_splits import HALVES, base_new_splits_of_images
+from surelabel.bench.image_splits import EncoderImageSplits
 from surelabel.bench.prompts.plan import (
     CCR,
     DOR,
@@ -12,6 +14,7 @@ from surelabel.bench.prompts.plan import (
     PromptPlan,
     PromptSetting,
     epochs_within_time,
+    prompt_plan_of_images,
     prompt_workload,
     variants_of_tuner,
 )
@@ -124,3 +127,22 @@ def test_the_workload_states_fits_seeds_and_epochs():
     text = prompt_workload(replace(TWO, epochs={"cocoop": 4}))
     assert text.startswith("The comparison runs 6 fits per encoder in 4 rows")
     assert "coop (2 seeds, 10 epochs), cocoop (1 seeds, 4 epochs)" in text
+
+
+def test_the_plan_of_a_dataset_has_no_texts_and_no_other_domains(images):
+    dataset = EncoderImageSplits(
+        name="few",
+        encoder="tiny-vit",
+        train=images.train,
+        validation=images.validation,
+        test=images.test,
+    )
+    splits = base_new_splits_of_images(dataset)
+    assert (splits.domains, splits.large_train) == ({}, images.train)
+    plan = prompt_plan_of_images(FULL, splits)
+    assert list(plan.tuners) == ["coop", "kgcoop", "dualcoop", "clip_adapter", "cocoop"]
+    assert (plan.validation, plan.test) == (len(images.validation), len(images.test))
+    settings = plan.trained_settings()
+    assert {setting.split for setting in settings} == {HALVES}
+    assert not any(plan.fit_of(setting, splits, 0).domains for setting in settings)
+    assert {setting.synthesized_domain for setting in settings} == {""}

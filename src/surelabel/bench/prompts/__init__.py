@@ -8,7 +8,13 @@ from surelabel.bench.prompts.figures import (
     plot_prompt_weights,
 )
 from surelabel.bench.prompts.page import prompt_paragraphs
-from surelabel.bench.prompts.plan import FULL, QUICK, PromptPlan, prompt_workload
+from surelabel.bench.prompts.plan import (
+    FULL,
+    QUICK,
+    PromptPlan,
+    prompt_plan_of_images,
+    prompt_workload,
+)
 from surelabel.bench.prompts.results import measure_prompt_results, plan_with_epochs
 
 PROMPTS = BenchComparison(
@@ -25,4 +31,10 @@ PROMPTS = BenchComparison(
     },
 )
 
-__all__ = ["PROMPTS", "PromptPlan", "plan_with_epochs", "prompt_workload"]
+__all__ = [
+    "PROMPTS",
+    "PromptPlan",
+    "plan_with_epochs",
+    "prompt_plan_of_images",
+    "prompt_workload",
+]

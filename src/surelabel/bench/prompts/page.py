@@ -303,13 +303,14 @@ def _further_table_paragraphs(results: PromptResults) -> Iterator[str]:
     yield f"### Number of shots ({plan.studied_tuner}, BCE)"
     yield markdown_table_of_rows(results.shot_counts, SHOT_COLUMNS)
     yield markdown_table_of_rows(results.tables[CURVE], _short_columns(both))
-    yield f"### Other domains ({plan.studied_tuner}, BCE, trained on photo)"
-    rows = [
-        row
-        for row in results.tables[plan.losses[0]]
-        if row.setting in plan.domain_settings() and row.variant in (NONE, CCR)
-    ]
-    yield markdown_table_of_rows(rows, _domain_columns(plan.domains))
+    if plan.domains:
+        yield f"### Other domains ({plan.studied_tuner}, BCE, trained on photo)"
+        rows = [
+            row
+            for row in results.tables[plan.losses[0]]
+            if row.setting in plan.domain_settings() and row.variant in (NONE, CCR)
+        ]
+        yield markdown_table_of_rows(rows, _domain_columns(plan.domains))
     yield f"### Weight of CCR and batch size ({plan.studied_tuner}, BCE)"
     time_column: dict[str, PromptCell] = {
         "processor seconds per epoch": lambda row: f"{row.mean('epoch_seconds'):.2f}"

@@ -208,6 +208,30 @@ class PromptPlan:
         )
 
 
+def prompt_plan_of_images(plan: PromptPlan, images: BaseNewSplits) -> PromptPlan:
+    """Return the plan with all images of a dataset that has no captions and no other domains.
+
+    Tuners that are fitted on texts or on synthesized images are left out, and so are the rows with
+    48 base labels. The base labels are the first half of the labels.
+
+    Args:
+        plan: Plan of the comparison.
+        images: Train, validation and test images.
+    """
+    return replace(
+        plan,
+        tuners={
+            tuner: seeds
+            for tuner, seeds in plan.tuners.items()
+            if METHODS[tuner].learns_from == "labels" and tuner not in SYNTHESIZED_DOMAINS
+        },
+        validation=len(images.validation),
+        test=len(images.test),
+        domains=(),
+        open_vocabulary_tuners=(),
+    )
+
+
 def variants_of_tuner(tuner: str, variants: tuple[str, ...]) -> list[str]:
     """Return the variants that apply to a tuner: DOR requires learned prompts in the text tower."""
     return [variant for variant in variants if variant != DOR or tuner_learns_prompts(tuner)]
