@@ -10,7 +10,7 @@ from surelabel.calibration import isotonic_logits
 from surelabel.config import load_run
 from surelabel.errors import DataError, InputError
 from surelabel.metrics import brier_skill, ece, log_loss
-from surelabel.recognizer import Recognizer, select_method
+from surelabel.recognizer import Recognizer, resolve_model, select_method
 from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.records import LabelledFeatures, LabelTree
 
@@ -244,3 +244,11 @@ def test_rows_of_scores_have_projected_cross_fitted_log_odds():
     scored.label_tree = TREE
     scored.calibrate(scores)
     assert is_ordered(scored.cross_fitted_predictions(scores, scored.predict(scores)))
+
+
+def test_an_exported_file_has_the_tree_of_its_labels(exported_file):
+    model = str(exported_file("tagger.onnx", parents={"green": "red", "sea": "green"}))
+    assert resolve_model(model, None).label_tree.parents == {"green": "red", "sea": "green"}
+    assert resolve_model(model, ["red", "sea"]).label_tree.parents == {"sea": "red"}
+    assert resolve_model(model, ["sea"]).label_tree is None
+    assert resolve_model(str(exported_file("other.onnx")), None).label_tree is None

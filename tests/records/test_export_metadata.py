@@ -37,6 +37,7 @@ def make_metadata(**changes):
     [
         {},
         {"names": ("\"\\<&>'", "🎸\u202eü")},
+        {"parents": {"sofa": "lion"}},
         {"output": "scores", "calibrated_on": None, "thresholds": None, "views": None},
         {"preprocessing_difference": {"images": 3, "levels": 1.0}, "input_shape": (-1, -1, 3)},
     ],
@@ -51,6 +52,10 @@ def test_metadata_are_restored_from_their_text(changes):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        ("parents", []),
+        ("parents", {"sofa": "lion", "lion": "sofa"}),
+        ("parents", {"dog": "lion"}),
+        ("parents", {"lion": 1}),
         ("names", []),
         ("names", ["lion", "lion"]),
         ("names", ["lion"]),

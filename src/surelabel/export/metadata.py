@@ -70,6 +70,7 @@ def describe_export(
         fingerprint=recognizer.fingerprint,
         differences=tuple(graph.differences),
         version=version("surelabel"),
+        parents=dict(recognizer.label_tree.parents) if recognizer.label_tree else None,
     )
 
 

@@ -9,6 +9,8 @@ from scipy.special import expit
 
 from surelabel.arrays import Array, Flags
 from surelabel.calibration import isotonic_logits
+from surelabel.encoders import Encoder
+from surelabel.encoders.image_only.exported_model import ExportedModel
 from surelabel.errors import DataError
 from surelabel.metrics import METRICS
 from surelabel.records import NO_PARENT, LabelTree, order_of_descent
@@ -121,6 +123,18 @@ class LabelTreeProjection:
             for group in metrics
         )
         return cls(tuple(parents), metrics_of_leaves, metrics_of_parents)
+
+
+def label_tree_of_encoder(encoder: Encoder, names: Sequence[str]) -> LabelTree | None:
+    """Return the label tree of an exported file for some of its labels, or None.
+
+    Args:
+        encoder: Encoder, which is an exported file or not.
+        names: Labels of the recognizer, length c.
+    """
+    if not isinstance(encoder, ExportedModel) or encoder.metadata.parents is None:
+        return None
+    return LabelTree(encoder.metadata.parents).restricted_to(names)
 
 
 def _are_parent_columns(parents: Any) -> bool:

@@ -80,7 +80,7 @@ from surelabel.recognizer.inputs import (
     resolve_recognizer_input,
     resolve_recognizer_targets,
 )
-from surelabel.recognizer.label_tree_projection import LabelTreeProjection
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection, label_tree_of_encoder
 from surelabel.recognizer.loading import (
     check_saved_recognizer_fingerprint,
     load_saved_recognizer_weights,
@@ -163,7 +163,8 @@ class Recognizer(ScikitLearnInterface):
         device: PyTorch device of the encoder.
         encoder: Loaded encoder. If None, the encoder of the run is loaded.
         cache: Cache of features. If None, features are cached in the default cache folder.
-        label_tree: Tree of the labels. If None, the labels have no tree. See the attribute.
+        label_tree: Tree of the labels. If None, the tree of an exported file, if any, or no tree.
+            See the attribute.
 
     Attributes:
         names: Labels in the order of the columns of scores and targets, length c.
@@ -221,7 +222,7 @@ class Recognizer(ScikitLearnInterface):
         self._cross_fitted: CrossFittedScoreRows | None = None  # only for precomputed scores
         self.used_rows: UsedRows | None = UsedRows()
         self.dtype_checks: tuple[DtypeCheck, ...] = ()
-        self.label_tree = label_tree
+        self.label_tree = label_tree or label_tree_of_encoder(self.encoder, self.names)
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.names and (self.method.open_vocabulary or self.method.learns_from == "images"):
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]

@@ -6,11 +6,12 @@ OpenVINO model in ``rt_info``, and a ``.pt2`` file in ``extra_files``, under ``M
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from surelabel.errors import DataError
+from surelabel.errors import DataError, InputError
+from surelabel.records.label_tree import LabelTree
 
 METADATA_KEY = "surelabel"  # of the metadata in a file
 METADATA_FORMAT = 1
@@ -52,6 +53,7 @@ class ExportMetadata:
         fingerprint: Fingerprint of the recognizer.
         differences: Sentences about the differences between the graph and the recognizer.
         version: Version of surelabel that wrote the file.
+        parents: Parent of each label that has one, or None if the labels have no tree.
     """
 
     names: tuple[str, ...]
@@ -74,6 +76,7 @@ class ExportMetadata:
     fingerprint: str
     differences: tuple[str, ...]
     version: str
+    parents: Mapping[str, str] | None = None
 
     def as_json_object(self) -> dict[str, Any]:
         """Return the metadata as an object of JSON."""
@@ -118,12 +121,15 @@ def read_export_metadata(text: str, source: str) -> ExportMetadata:
         if values[key] is not None and len(values[key]) != n_labels:
             expected = f"a list with one entry for each of {n_labels} labels"
             raise _metadata_error(source, key, expected, values[key])
+    if not _is_metadata_tree(values.get("parents"), values["names"]):
+        expected = "null, or a tree of the labels, with the parent of each label"
+        raise _metadata_error(source, "parents", expected, values["parents"])
     is_logits = values["output"] == "logits"
     for key in ("calibrated_on", "thresholds"):
         if (values[key] is not None) != is_logits:
             expected = "given for logits and null for scores"
             raise _metadata_error(source, key, expected, values[key])
-    given = {field.name: values[field.name] for field in fields(ExportMetadata)}
+    given = {field.name: values.get(field.name) for field in fields(ExportMetadata)}
     arguments: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
     }
@@ -177,6 +183,18 @@ def _is_metadata_views(value: Any) -> bool:
             for grid in grids
         )
     )
+
+
+def _is_metadata_tree(value: Any, names: Sequence[str]) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, dict) or not {*value, *map(str, value.values())} <= {*names}:
+        return False
+    try:
+        LabelTree(value)
+    except InputError:
+        return False
+    return True
 
 
 def _is_metadata_difference(value: Any) -> bool:
