@@ -159,6 +159,27 @@ def test_a_tree_needs_a_new_calibration(tree_home, run, option, message):
     assert message in done.err
 
 
+def test_a_calibration_without_labels_is_projected(tree_home, run, tmp_path):
+    (tmp_path / "tree.txt").write_text("lion > bear\n")
+    images = sorted(Path("images").iterdir())[:2]
+    (tmp_path / "images.txt").write_text("".join(f"{os.path.abspath(path)}\n" for path in images))
+    done = run(
+        *(
+            "calibrate",
+            "tiny-vit",
+            tmp_path / "images.txt",
+            "--unlabelled",
+            "--labels",
+            "lion,bear",
+        ),
+        *("--set", "method.templates=a small {}", "--label-tree", tmp_path / "tree.txt"),
+        *("--out", tmp_path / "out", "--quiet"),
+    )
+    assert done.code == 0, done.err
+    assert "Label tree: no label is more probable than its parent." in done.out
+    assert Recognizer.load(tmp_path / "out").calibration.tree.parent_columns == (-1, 0)
+
+
 @pytest.mark.parametrize("selection", [["--threshold", "0.3"], ["--top-k", "2"], ["--best-f1"]])
 def test_the_parents_of_shown_labels_are_shown(tree_home, run, selection):
     done = run(*TAG, *selection, "--json")

@@ -26,6 +26,7 @@ from surelabel.cli.label_table_options import (
 )
 from surelabel.cli.label_tree_option import (
     label_tree_as_json,
+    label_tree_as_text,
     label_tree_option,
     read_label_tree_option,
 )
@@ -337,8 +338,11 @@ def run_unlabelled_calibrate_command(
         value, text = adapt_to_shift_in_calibrate_command(terminal, recognizer, paths)
     if out:
         recognizer.save(out)
-    saved = f"Saved in {out}." if out else NOT_SAVED
-    terminal.print_result({"recognizer": out, "images": len(paths), **value}, f"{text}\n{saved}")
+    lines = [text, f"Saved in {out}." if out else NOT_SAVED]
+    if label_tree is not None and recognizer.calibration is not None:
+        assert recognizer.calibration.tree is not None  # of the calibration above
+        lines.insert(1, label_tree_as_text(recognizer.calibration.tree))
+    terminal.print_result({"recognizer": out, "images": len(paths), **value}, "\n".join(lines))
 
 
 def adapt_to_shift_in_calibrate_command(
