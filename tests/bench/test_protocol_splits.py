@@ -5,13 +5,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surelabel.bench import encode_feature_splits, load_protocol_image_splits
+from surelabel.bench import (
+    ComparisonTask,
+    ResultCache,
+    encode_feature_splits,
+    load_protocol_image_splits,
+)
+from surelabel.bench.calibrated import CALIBRATED
+from surelabel.bench.calibrated.fits import calibrated_fit_scores
+from surelabel.bench.calibrated.heads import HEADS, candidate_head_runs
 from surelabel.bench.compatible_methods import compatible_methods
 from surelabel.data.protocols import PROTOCOLS, SourcedCount
 from surelabel.errors import DataError, InputError, UnknownName
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "data/protocols"))
-from protocol_miniatures import MINIATURES
+from protocol_miniatures import MINIATURES, write_voc
 
 
 @pytest.fixture
@@ -73,3 +81,44 @@ def test_methods_of_texts_are_left_out_for_an_encoder_without_texts():
     assert list(left_out) == ["zero_shot"]
     assert "text" in left_out["zero_shot"]
     assert compatible_methods("tiny-vit", ["zero_shot"], ["dog"]) == (["zero_shot"], {})
+
+
+def average_precision_by_hand(scores, targets):
+    """Mean over labels of the mean precision at the rank of each positive image, with loops."""
+    values = []
+    for column in range(targets.shape[1]):
+        ranked = sorted(zip(scores[:, column], targets[:, column], strict=True), reverse=True)
+        precisions, n_positive = [], 0
+        for rank, (_, target) in enumerate(ranked, start=1):
+            if target == 1:
+                n_positive += 1
+                precisions.append(n_positive / rank)
+        if precisions:
+            values.append(sum(precisions) / len(precisions))
+    return sum(values) / len(values)
+
+
+def test_the_calibrated_comparison_of_a_miniature_has_the_values_of_a_hand_computation(
+    voc12, plan, tmp_path_factory
+):
+    folder = tmp_path_factory.mktemp("larger")
+    expected = write_voc(folder, ["train", "val"], [40, 12])
+    splits = load_protocol_image_splits("voc12", folder, comparison="calibrated")
+    features = encode_feature_splits(splits, "tiny-vit")
+    cache = ResultCache(tmp_path_factory.mktemp("cache"))
+    small = replace(plan, seeds=1, max_query_length=2, max_exact_length=1, queries_per_shape=2)
+    results = CALIBRATED.measure(ComparisonTask(features, small, cache))
+    assert (results.dataset, results.images) == ("Pascal VOC 2012, tiny-vit", (32, 8, 12))
+    (run,) = candidate_head_runs(HEADS["bce"], small.shared_run(32), count=1, seed=0)
+    _, scores = calibrated_fit_scores(cache, features, run, seed=0)
+    targets = expected["val"].targets  # of the files of the miniature, not of the reader
+    row = results.row("BCE")
+    assert row.metrics["mean_average_precision"] == [
+        pytest.approx(average_precision_by_hand(scores, targets))
+    ]
+    log_loss = 0.0
+    for image in range(len(targets)):
+        for column in range(targets.shape[1]):
+            z, y = scores[image, column], targets[image, column]
+            log_loss += np.log1p(np.exp(-z if y == 1 else z)) / targets.size
+    assert row.metrics["log_loss"] == [pytest.approx(log_loss)]
