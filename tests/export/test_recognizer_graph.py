@@ -17,6 +17,7 @@ from surelabel.errors import ConfigError, NotFitted
 from surelabel.export.recognizer_graph import RecognizerGraph
 from surelabel.links import fold_link
 from surelabel.recognizer import Recognizer
+from surelabel.records import LabelTree
 
 SAVED = Path(__file__).parents[1] / "saved" / "0.1.0" / "recognizers"
 NAMES = ["lion", "guitar", "car"]
@@ -44,6 +45,19 @@ def test_logits_are_those_of_the_recognizer(name, images):
     assert (graph.input_shape, graph.views, graph.differences) == ((3, 96, 96), None, ())
     expected = recognizer.predict(images).logits
     np.testing.assert_allclose(graph(pixels_of(graph, images)), expected, atol=0.01)
+
+
+@pytest.mark.parametrize("name", ["clip_adapter_spa", "zero_shot_moved", "linear"])
+def test_logits_are_projected_to_the_tree_of_the_labels(name, images):
+    recognizer = Recognizer.load(SAVED / name)
+    first, second, *_ = recognizer.names
+    recognizer.label_tree = LabelTree({first: second})
+    graph = RecognizerGraph(recognizer)
+    expected = recognizer.predict(images).logits
+    found = graph(pixels_of(graph, images)).numpy()
+    np.testing.assert_allclose(found, expected, atol=0.01)
+    for logits in (found, expected):
+        assert (logits[:, 1] >= logits[:, 0]).all()
 
 
 def test_a_program_contains_a_convolutional_tower(random_encoder):

@@ -208,12 +208,29 @@ def test_a_tree_with_other_labels_is_refused():
         Recognizer(run, NAMES, label_tree=LabelTree({"wolf": "animal"}))
 
 
-def test_without_a_calibration_the_tree_changes_no_prediction():
-    test = rows(20, seed=2)
-    assert recognizer().fingerprint == recognizer(None).fingerprint
-    np.testing.assert_array_equal(
-        recognizer().predict(test).logits, recognizer(None).predict(test).logits
-    )
+def test_log_odds_of_a_loss_are_projected_and_scores_are_not():
+    test, fitted = rows(100, seed=2), recognizer(None)
+    flat, fingerprint = fitted.predict(test), fitted.fingerprint
+    fitted.label_tree = LabelTree({"animal": "sky"})
+    found = fitted.predict(test)
+    assert fitted.fingerprint != fingerprint
+    assert (flat.logits[:, 1] > flat.logits[:, 3]).any()
+    expected = isotonic_logits(flat.logits, np.array([-1, 3, -1, -1]))
+    np.testing.assert_allclose(found.logits, expected, atol=1e-5)
+    np.testing.assert_array_equal(found.scores, flat.scores)
+    inputs = fitted.logits_of(found.scores)  # of a calibrator
+    np.testing.assert_allclose(inputs, flat.logits, atol=1e-5)
+
+
+def test_a_recalibration_of_log_odds_of_a_loss_keeps_the_order():
+    fitted = recognizer()
+    before = fitted.predict(rows(100, seed=5))
+    targets, known = rows(100, seed=5).targets, np.ones((100, 4), bool)
+    keys = np.arange(100, dtype=np.uint64)
+    fitted.apply_recalibration(0.5, -1.0, before.logits * 0.5 - 1, targets, known, keys=keys)
+    after = fitted.predict(rows(100, seed=5))
+    assert is_ordered(after)
+    np.testing.assert_allclose(after.logits, 0.5 * before.logits - 1, atol=1e-5)
 
 
 def test_other_labels_keep_the_part_of_the_tree_that_remains():

@@ -12,6 +12,7 @@ from surelabel.encoders.image_only.exported_model import ExportedModel
 from surelabel.encoders.image_only.precomputed_features import PrecomputedFeatures
 from surelabel.errors import ConfigError
 from surelabel.export.calibration import calibration_module
+from surelabel.export.calibration.label_tree_module import LabelTreeModule
 from surelabel.export.graphs.constant_texts import (
     copy_method_with_shared_tensors,
     store_label_texts,
@@ -75,6 +76,10 @@ class RecognizerGraph(nn.Module):
         self.method, self.link = method, recognizer.link
         record = recognizer.calibration
         self.calibration = None if record is None else calibration_module(record)
+        self.tree: LabelTreeModule | None = None
+        if record is None and self.link and recognizer.label_tree:
+            columns = recognizer.label_tree.parent_columns(recognizer.names).tolist()
+            self.tree = LabelTreeModule(columns)
         self.input_name = INPUT_NAME
         self.output_name = "logits" if record or self.link else "scores"
         self.input_shape = self.pixel_features.input_shape
@@ -100,7 +105,10 @@ class RecognizerGraph(nn.Module):
             raw = self.link.logits(raw)
         if self.calibration is not None:
             raw = self.calibration(raw, features.pooled.float())
-        return raw if self.output_name == "scores" else raw.clamp(-LOGIT_LIMIT, LOGIT_LIMIT)
+        if self.output_name == "scores":
+            return raw
+        logits = raw.clamp(-LOGIT_LIMIT, LOGIT_LIMIT)
+        return logits if self.tree is None else self.tree(logits)
 
     def _features_of_blank_image(self, recognizer: Recognizer) -> Features:
         features: Features = self.pixel_features(torch.zeros(1, *self.pixel_features.input_shape))

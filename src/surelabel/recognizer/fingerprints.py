@@ -13,6 +13,7 @@ from surelabel.methods import Method, UsesFitLabels
 from surelabel.migration import choice_before_migration, weights_before_migration
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.fitting import FittingData
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.recognizer.pair_fitting import PairFittingData
 from surelabel.training import Checkpoint
 
@@ -24,12 +25,13 @@ def recognizer_fingerprint(
     method: Method,
     link: Link | None,
     calibration: CalibrationRecord | None,
+    tree: LabelTreeProjection | None = None,
 ) -> str:
     """Return a hash that identifies the predictions of a recognizer.
 
-    The hash depends on encoder, method, names, labels of the fit, link, method weights and
-    calibration. If a zero-shot recognizer of an encoder with a bias has no link, its score domain
-    ``reference`` is left out, because this was the default of surelabel 0.1.0.
+    The hash depends on encoder, method, names, labels of the fit, link, method weights, calibration
+    and label tree. If a zero-shot recognizer of an encoder with a bias has no link, its score
+    domain ``reference`` is left out, because this was the default of surelabel 0.1.0.
     """
     digest = hashlib.sha256(encoder.fingerprint.encode())
     settings = dict(run.method.settings)
@@ -46,8 +48,8 @@ def recognizer_fingerprint(
         digest.update(repr(calibration.shift).encode() if calibration.shift else b"")
         recalibration = calibration.recalibration
         digest.update(repr(recalibration.state()).encode() if recalibration else b"")
-        tree = calibration.tree
-        digest.update(f"label tree {tree.parent_columns}".encode() if tree else b"")
+    tree = calibration.tree if calibration else tree if link else None
+    digest.update(f"label tree {tree.parent_columns}".encode() if tree else b"")
     return digest.hexdigest()[:16]
 
 

@@ -13,6 +13,7 @@ from surelabel.encoders import Encoder
 from surelabel.evaluation.recalibration import check_recalibration_images
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.inputs import LabelledInput
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.recognizer.used_rows import Keys, UsedRows, feature_row_keys, image_keys
 from surelabel.recognizer.vector_normalization import row_noun
 from surelabel.records import LabelledFeatures, LabelledImages, Predictions
@@ -96,6 +97,7 @@ def recalibrated_calibration(
     cross_fitted_logits: Array,
     targets: Array,
     known: Flags,
+    tree: LabelTreeProjection | None,
 ) -> CalibrationRecord:
     """Return the record of a calibration that is followed by a scale and a shift.
 
@@ -108,8 +110,10 @@ def recalibrated_calibration(
         cross_fitted_logits: Cross-fitted log-odds of the annotated images, ``(n, c)``.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
+        tree: Projection of the log-odds of the link to a tree of labels, or None.
     """
     if calibration is None:
-        calibration = CalibrationRecord("temperature", Temperature().restore(IDENTITY), description)
+        identity = Temperature().restore(IDENTITY)
+        calibration = CalibrationRecord("temperature", identity, description, tree=tree)
     record = record_validation(cross_fitted_logits, targets, known)
     return calibration.recalibrated(scale, shift, record, noun=row_noun(encoder))

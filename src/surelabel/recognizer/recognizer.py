@@ -582,7 +582,7 @@ class Recognizer(ScikitLearnInterface):
             image_vectors=scored.vectors,
             cache=self.cache,
             progress=progress,
-            tree=LabelTreeProjection.of_labels(self.label_tree, self.names),
+            tree=self._tree_projection,
         )
         self._store_used_rows(images)
         return self
@@ -719,6 +719,7 @@ class Recognizer(ScikitLearnInterface):
             cross_fitted_logits,
             targets,
             known,
+            self._tree_projection,
         )
         if isinstance(self.encoder, PrecomputedScores):
             rows = CrossFittedScoreRows(keys, cross_fitted_logits.astype(np.float32))
@@ -758,7 +759,7 @@ class Recognizer(ScikitLearnInterface):
             names_with_aliases=self.names_with_aliases,
             folds=folds,
             noun=row_noun(self.encoder),
-            tree=LabelTreeProjection.of_labels(self.label_tree, self.names),
+            tree=self._tree_projection,
         )
         self.store_cross_fitted_scores(source, raw, vectors, targets, known)
 
@@ -1219,6 +1220,7 @@ class Recognizer(ScikitLearnInterface):
             self.method,
             self.link,
             self.calibration,
+            self._tree_projection,
         )
 
     @property
@@ -1240,8 +1242,8 @@ class Recognizer(ScikitLearnInterface):
         In the annotations for ``fit``, ``calibrate`` and evaluations, the parent of a positive
         label becomes positive, and the children of a negative label become negative, if the
         frequency of the label is then distorted less; see ``LabelTree.extend_targets``. In
-        calibrated predictions, no label is more probable than its parent. Without a calibration,
-        the tree does not change the predictions. If a tree is set after ``calibrate``, the
+        predicted probabilities, no label is more probable than its parent. Scores are not changed.
+        If a tree is set after ``calibrate``, the
         validation record is dropped; call ``calibrate`` again to obtain another one.
 
         Raises:
@@ -1275,7 +1277,11 @@ class Recognizer(ScikitLearnInterface):
         description = f"{LOSS_ALONE} ({self.run.loss.name}{suffix})" if is_fitted_by_loss else MODEL
         if isinstance(self.encoder, ExportedModel):
             description = self.encoder.metadata.calibrated_on or MODEL
-        return ScoreConversion(description, self.link, self.calibration)
+        return ScoreConversion(description, self.link, self.calibration, self._tree_projection)
+
+    @property
+    def _tree_projection(self) -> LabelTreeProjection | None:
+        return LabelTreeProjection.of_labels(self.label_tree, self.names)
 
     def check_fitted(self) -> None:
         """Check that the method is fitted.

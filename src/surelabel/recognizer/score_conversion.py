@@ -12,6 +12,7 @@ from surelabel.encoders import Encoder
 from surelabel.links import Link
 from surelabel.methods import Method
 from surelabel.recognizer.calibration_record import CalibrationRecord
+from surelabel.recognizer.label_tree_projection import LabelTreeProjection
 from surelabel.recognizer.prediction_blocks import (
     EncodedPredictionBlock,
     compute_image_scores,
@@ -32,11 +33,14 @@ class ScoreConversion:
             the method was fitted with.
         link: Function that converts scores to log-odds. If None, scores are not converted.
         calibration: Fitted calibration. If None, log-odds are not calibrated.
+        tree: Projection of the log-odds of the link to a tree of labels, or None. A calibration
+            contains its own projection.
     """
 
     link_description: str
     link: Link | None
     calibration: CalibrationRecord | None
+    tree: LabelTreeProjection | None = None
 
     @property
     def description(self) -> str | None:
@@ -64,7 +68,7 @@ class ScoreConversion:
             return self.calibration.logits(raw, vectors).astype(np.float32)
         if self.link:
             logits = self.calibrator_input(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
-            return logits.astype(np.float32)
+            return (self.tree.logits(logits) if self.tree else logits).astype(np.float32)
         return None
 
 
