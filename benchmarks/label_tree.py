@@ -42,6 +42,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from seed_tables import print_table
 
 from surelabel.arrays import Array
 from surelabel.config import Choice, load_run
@@ -50,7 +51,7 @@ from surelabel.data.scene_words import all_scene_words
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.features import FeatureCache
 from surelabel.files import atomic_file
-from surelabel.metrics import METRICS, paired_t_interval
+from surelabel.metrics import METRICS
 from surelabel.recognizer import Recognizer
 from surelabel.records import NO_PARENT, LabelledImages, LabelTree
 
@@ -262,22 +263,6 @@ def print_differences(
             for before, after in zip(rows[name], rows[other], strict=True)
         ]
     print_table(title, differences)
-
-
-def print_table(title: str, rows: dict[str, list[dict[str, float]]]) -> None:
-    """Print the mean over the seeds of each metric, with its interval."""
-    metrics = list(next(iter(rows.values()))[0])
-    print(f"\n| {title} | {' | '.join(metrics)} |\n|---|{'---|' * len(metrics)}")
-    for row, seeds in rows.items():
-        cells = [interval([seed[metric] for seed in seeds], metric) for metric in metrics]
-        print(f"| {row} | {' | '.join(cells)} |")
-
-
-def interval(values: list[float], metric: str) -> str:
-    """Return the mean over the seeds and its 95 % t interval."""
-    result = paired_t_interval(values)
-    digits = 5 if metric == "log loss" else 2
-    return f"{result.value:.{digits}f} ({result.low:.{digits}f} to {result.high:.{digits}f})"
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
+from seed_tables import print_table
 
 from surelabel.arrays import Array
 from surelabel.config import load_run
@@ -45,7 +46,7 @@ from surelabel.data.text_labels.noun_plurals import plural_phrases
 from surelabel.encoders import load_encoder
 from surelabel.features import FeatureCache, centre_question_vectors, encode_questions
 from surelabel.files import atomic_file
-from surelabel.metrics import METRICS, paired_t_interval, vqa_accuracy, vqa_accuracy_per_question
+from surelabel.metrics import METRICS, vqa_accuracy, vqa_accuracy_per_question
 from surelabel.recognizer import Recognizer
 from surelabel.records import LabelledFeatures, QuestionAnswers
 
@@ -267,24 +268,6 @@ def print_tables(group: str, seeds: Sequence[Metrics]) -> None:
 def subtract_metrics(metrics: Metrics, row: str, base: str) -> dict[str, float]:
     """Return the difference of each metric between two rows."""
     return {name: value - metrics[base][name] for name, value in metrics[row].items()}
-
-
-def print_table(title: str, rows: dict[str, list[dict[str, float]]]) -> None:
-    """Print the mean over the seeds of each metric, with its interval."""
-    metrics = list(next(iter(rows.values()))[0])
-    print(f"\n| {title} | {' | '.join(metrics)} |\n|---|{'---|' * len(metrics)}")
-    for row, seeds in rows.items():
-        cells = [interval([seed[metric] for seed in seeds], metric) for metric in metrics]
-        print(f"| {row} | {' | '.join(cells)} |")
-
-
-def interval(values: list[float], metric: str) -> str:
-    """Return the mean over the seeds and its 95 % t interval, or ``undefined`` if one is NaN."""
-    if not np.isfinite(values).all():
-        return "undefined"
-    result = paired_t_interval(values)
-    digits = 5 if metric == "log loss" else 2
-    return f"{result.value:.{digits}f} ({result.low:.{digits}f} to {result.high:.{digits}f})"
 
 
 if __name__ == "__main__":
