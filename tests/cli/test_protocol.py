@@ -76,7 +76,7 @@ def test_a_subset_is_stated(run, folder, without_counts):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["voc13"], "must be one of voc"),
+        (["voc13"], "Did you mean 'voc12'?"),
         (["voc12", "--subset"], "--subset and --out require NAME and FOLDER"),
         (["--out", "x"], "--subset and --out require NAME and FOLDER"),
         (["voc12", "nothing"], "nothing must be the folder of Pascal VOC 2012 in its official"),

@@ -13,8 +13,9 @@ from surelabel.data.protocols import (
     SplitCheck,
     check_protocol_folder,
 )
-from surelabel.errors import DataError, InputError, UnknownName
+from surelabel.errors import DataError, InputError
 from surelabel.records import LabelledImages
+from surelabel.tables import find_table_entry
 
 VALIDATION_SHARE = 0.2  # of the training images, if there is no validation split; our rule
 VALIDATION_SEED = 23
@@ -32,11 +33,7 @@ def evaluation_protocol_of_comparison(name: str, comparison: str) -> EvaluationP
         UnknownName: If there is no such evaluation protocol.
         InputError: If the evaluation protocol does not fit the comparison.
     """
-    if name not in PROTOCOLS:
-        raise UnknownName(
-            f"The evaluation protocol must be one of {', '.join(PROTOCOLS)}; got {name!r}."
-        )
-    protocol = PROTOCOLS[name]
+    protocol = find_table_entry(PROTOCOLS, name)
     if comparison not in protocol.comparisons:
         fitting = [key for key, entry in PROTOCOLS.items() if comparison in entry.comparisons]
         others = ", ".join(protocol.comparisons) or "no comparison"

@@ -40,19 +40,15 @@ def protocol(
     """
     from surelabel.data.protocols import PROTOCOLS
     from surelabel.data.protocols.definition.dataset_files import write_protocol_datasets
-    from surelabel.errors import DataError, UnknownName
+    from surelabel.errors import DataError
+    from surelabel.tables import find_table_entry
 
     if folder is None and (subset or out):
         raise click.UsageError("--subset and --out require NAME and FOLDER. Add both.")
     if name is None:
         print_list_of_protocols(terminal, PROTOCOLS)
         return
-    if name not in PROTOCOLS:
-        raise UnknownName(
-            f"The evaluation protocol must be one of {', '.join(PROTOCOLS)}; got {name!r}. Run "
-            "`surelabel protocol` for a list."
-        )
-    entry = PROTOCOLS[name]
+    entry = find_table_entry(PROTOCOLS, name)
     if folder is None:
         print_description_of_protocol(terminal, name, entry)
         return
