@@ -8,6 +8,7 @@ import numpy as np
 
 from surelabel.counts import format_count
 from surelabel.data.protocols.definition.evaluation_protocol import (
+    ZERO_SHOT_METRICS,
     EvaluationProtocol,
     ProtocolFile,
     ProtocolSplit,
@@ -125,12 +126,7 @@ COCO_48_17 = EvaluationProtocol(
         ProtocolFile("val2014", "test images", "val2014.zip of the COCO website"),
     ),
     read_split=read_coco_48_17_split,
-    metrics={
-        "f1_at_k": {"k": 3},
-        "precision_at_k": {"k": 3},
-        "recall_at_k": {"k": 3},
-        "mean_average_precision": {},
-    },
+    metrics=ZERO_SHOT_METRICS,
     empty_labels="zero",
     comparisons=("open-vocabulary",),
     groups={"seen": _VOCABULARY.seen, "unseen": _VOCABULARY.unseen},

@@ -9,6 +9,7 @@ from surelabel.arrays import Array
 from surelabel.data.labels.nuswide import read_nuswide_targets
 from surelabel.data.protocols.definition.evaluation_protocol import (
     NOT_VERIFIED,
+    ZERO_SHOT_METRICS,
     EvaluationProtocol,
     ProtocolSplit,
 )
@@ -63,12 +64,7 @@ NUSWIDE_925_81 = EvaluationProtocol(
     ),
     files=nuswide_files(has_tags=True),
     read_split=_read_split,
-    metrics={
-        "f1_at_k": {"k": 3},
-        "precision_at_k": {"k": 3},
-        "recall_at_k": {"k": 3},
-        "mean_average_precision": {},
-    },
+    metrics=ZERO_SHOT_METRICS,
     empty_labels="zero",
     comparisons=("open-vocabulary",),
     groups={"seen": VOCABULARY.seen, "unseen": VOCABULARY.unseen},

@@ -25,3 +25,4 @@ def test_an_unseen_label_that_is_more_frequent_than_a_seen_label_is_named():
         "and c is seen and has 1."
     ]
     assert list(labels_outside_frequency(NAMES, TARGETS[:2], ["a", "c"])) == []  # a tie
+    assert list(labels_outside_frequency(NAMES, TARGETS, ["c", "z"])) == []  # z is no column

@@ -38,11 +38,15 @@ def labels_outside_frequency(
 ) -> Iterator[str]:
     """Yield a sentence if the seen labels are not the most frequent labels.
 
+    If a seen label is not in ``names``, nothing is yielded.
+
     Args:
         names: Labels, length c.
         targets: Targets of the training images, ``(n, c)``.
         seen: Seen labels.
     """
+    if not {*seen} <= {*names}:
+        return
     counts = dict(zip(names, (targets == 1).sum(axis=0).tolist(), strict=True))
     rarest = min(seen, key=counts.__getitem__)
     other = max((name for name in names if name not in seen), key=counts.__getitem__)

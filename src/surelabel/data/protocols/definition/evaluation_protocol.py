@@ -7,6 +7,13 @@ from typing import Literal
 
 from surelabel.data.protocols.definition.protocol_rows import ProtocolRows
 
+ZERO_SHOT_METRICS: Mapping[str, Mapping[str, object]] = {
+    "f1_at_k": {"k": 3},
+    "precision_at_k": {"k": 3},
+    "recall_at_k": {"k": 3},
+    "mean_average_precision": {},
+}  # of the papers on seen and unseen labels
+
 ProtocolTask = Literal["labels", "captions", "questions"]
 SplitRole = Literal["train", "validation", "test"]
 

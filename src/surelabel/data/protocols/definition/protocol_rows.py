@@ -1,7 +1,7 @@
 """Define the annotations of a split of an evaluation protocol, before images are looked up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class ProtocolRows:
     targets: Array
     captions: Sequence[str] = ()
     image_rows: Sequence[int] = ()
-    defects: Sequence[str] = field(default_factory=list)
+    defects: Sequence[str] = ()
     image_ids: Sequence[int] = ()
     caption_ids: Sequence[int] = ()
     known_defects: Sequence[str] = ()
