@@ -29,6 +29,16 @@ def rows(n=120, seed=0):
     return LabelledFeatures(features, NAMES, targets)
 
 
+def assert_recalibration_keeps_the_order(fitted):
+    data = rows(100, seed=5)
+    before = fitted.predict(data)
+    known, keys = np.ones((100, 4), bool), np.arange(100, dtype=np.uint64)
+    fitted.apply_recalibration(0.5, -1.0, before.logits * 0.5 - 1, data.targets, known, keys=keys)
+    after = fitted.predict(data)
+    assert is_ordered(after)
+    np.testing.assert_allclose(after.logits, 0.5 * before.logits - 1, atol=1e-5)
+
+
 def is_ordered(predictions):
     logits = predictions.logits
     return bool((logits[:, [1]] >= logits[:, [0, 2]]).all())
@@ -110,15 +120,9 @@ def test_a_calibration_by_folds_or_without_labels_is_projected_too(calibrated):
 def test_a_shift_and_a_recalibration_keep_the_order(calibrated):
     other = Recognizer(load_run(overrides=SETTINGS), NAMES, label_tree=TREE)
     other.fit(rows()).calibrate(rows(seed=1)).adapt_to_shift(rows(200, seed=4))
-    before = other.predict(rows(100, seed=5))
-    assert is_ordered(before)
+    assert is_ordered(other.predict(rows(100, seed=5)))
     assert other.calibration.tree.leaves == {}
-    targets, known = rows(100, seed=5).targets, np.ones((100, 4), bool)
-    keys = np.arange(100, dtype=np.uint64)
-    other.apply_recalibration(0.5, -1.0, before.logits * 0.5 - 1, targets, known, keys=keys)
-    after = other.predict(rows(100, seed=5))
-    assert is_ordered(after)
-    np.testing.assert_allclose(after.logits, 0.5 * before.logits - 1, atol=1e-5)
+    assert_recalibration_keeps_the_order(other)
 
 
 def test_a_saved_recognizer_keeps_its_tree(calibrated, tmp_path):
@@ -223,14 +227,7 @@ def test_log_odds_of_a_loss_are_projected_and_scores_are_not():
 
 
 def test_a_recalibration_of_log_odds_of_a_loss_keeps_the_order():
-    fitted = recognizer()
-    before = fitted.predict(rows(100, seed=5))
-    targets, known = rows(100, seed=5).targets, np.ones((100, 4), bool)
-    keys = np.arange(100, dtype=np.uint64)
-    fitted.apply_recalibration(0.5, -1.0, before.logits * 0.5 - 1, targets, known, keys=keys)
-    after = fitted.predict(rows(100, seed=5))
-    assert is_ordered(after)
-    np.testing.assert_allclose(after.logits, 0.5 * before.logits - 1, atol=1e-5)
+    assert_recalibration_keeps_the_order(recognizer())
 
 
 def test_other_labels_keep_the_part_of_the_tree_that_remains():

@@ -25,8 +25,8 @@ from surelabel.cli.label_table_options import (
     print_label_table_reading,
 )
 from surelabel.cli.label_tree_option import (
-    label_tree_as_json,
-    label_tree_as_text,
+    label_tree_metrics_as_json,
+    label_tree_metrics_as_text,
     label_tree_option,
     read_label_tree_option,
 )
@@ -341,7 +341,7 @@ def run_unlabelled_calibrate_command(
     lines = [text, f"Saved in {out}." if out else NOT_SAVED]
     if label_tree is not None and recognizer.calibration is not None:
         assert recognizer.calibration.tree is not None  # of the calibration above
-        lines.insert(1, label_tree_as_text(recognizer.calibration.tree))
+        lines.insert(1, label_tree_metrics_as_text(recognizer.calibration.tree))
     terminal.print_result({"recognizer": out, "images": len(paths), **value}, "\n".join(lines))
 
 
@@ -416,7 +416,7 @@ def print_calibrate_command_result(
         "measured_on": evaluated_on,
         "calibration": calibration.description,
         "calibrator_log_losses": dict(calibration.log_losses),
-        "label_tree": label_tree_as_json(calibration.tree),
+        "label_tree": label_tree_metrics_as_json(calibration.tree),
         "bf16": None if check is None else asdict(check) | {"passes": check.passes},
         "int8": None if quantization is None else asdict(quantization),
         "recognizer": out,

@@ -28,7 +28,7 @@ from surelabel.cli.input_paths import validate_terminal_input_paths
 from surelabel.cli.label_corrections import correct_labels_of_dataset, corrections_option
 from surelabel.cli.label_table_options import label_table_options, print_label_table_reading
 from surelabel.cli.label_tree_option import (
-    label_tree_as_json,
+    label_tree_metrics_as_json,
     label_tree_option,
     read_label_tree_option,
 )
@@ -349,7 +349,7 @@ def print_result_in_fit_command(
         | ({"vectors": vectors} if vectors else {})
         | ({"regularization": penalties} if penalties else {})
         | ({"calibration": recognizer.calibrated_on} if calibration else {})
-        | ({"label_tree": label_tree_as_json(tree)} if tree else {})
+        | ({"label_tree": label_tree_metrics_as_json(tree)} if tree else {})
         | ({"selection": selection.state()} if selection else {}),
         f"{method_selection_text(selection)}{text}\n{command_after_fit(recognizer, out)}",
     )

@@ -48,7 +48,7 @@ def read_label_tree_option(
     return read_label_tree(path, names=names and parse_label_names(names)[0])
 
 
-def label_tree_as_text(projection: "LabelTreeProjection") -> str:
+def label_tree_metrics_as_text(projection: "LabelTreeProjection") -> str:
     """Return a table of the metrics before and after a projection to a tree of labels.
 
     Args:
@@ -77,7 +77,7 @@ def label_tree_as_text(projection: "LabelTreeProjection") -> str:
     )
 
 
-def label_tree_as_json(projection: "LabelTreeProjection | None") -> dict[str, Any] | None:
+def label_tree_metrics_as_json(projection: "LabelTreeProjection | None") -> dict[str, Any] | None:
     """Return the metrics before and after a projection for ``--json``, or None without a tree."""
     if projection is None:
         return None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from surelabel.cli.label_tree_option import label_tree_as_text
+from surelabel.cli.label_tree_option import label_tree_metrics_as_text
 from surelabel.cli.terminal_text import format_terminal_table
 from surelabel.counts import format_count
 
@@ -70,7 +70,7 @@ def calibration_as_text(calibration: "CalibrationRecord") -> str:
     sentences = [
         f"Calibration: {calibration.description}.",
         calibration.selection_text,
-        None if tree is None else label_tree_as_text(tree),
+        None if tree is None else label_tree_metrics_as_text(tree),
     ]
     return "\n".join(sentence for sentence in sentences if sentence)
 

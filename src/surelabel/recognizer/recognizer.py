@@ -358,8 +358,7 @@ class Recognizer(ScikitLearnInterface):
             InputError: If ``source`` has no labels, no known target of a label of the recognizer,
                 or too few images for ``folds``.
             DataError: If no image can be read, or if a positive label has a negative ancestor in an
-                image. Also if ``checkpoint`` is damaged or belongs to
-                another run.
+                image. Also if ``checkpoint`` is damaged or belongs to another run.
         """
         check_encoder_is_not_quantized(self.encoder, "fitted")
         check_fit_devices(self.run, self.method, devices, self.encoder.device)
@@ -1116,8 +1115,7 @@ class Recognizer(ScikitLearnInterface):
 
         A label of the images matches a label of the recognizer if they share an alias. Targets that
         follow from the tree of the labels are added to a label if its frequency is then distorted
-        less; see ``LabelTree.extend_targets``. A warning lists the labels without
-        a known target.
+        less; see ``LabelTree.extend_targets``. A warning lists the labels without a known target.
 
         Raises:
             InputError: If the images have no labels, or if a label of the images matches two labels
@@ -1243,8 +1241,8 @@ class Recognizer(ScikitLearnInterface):
         label becomes positive, and the children of a negative label become negative, if the
         frequency of the label is then distorted less; see ``LabelTree.extend_targets``. In
         predicted probabilities, no label is more probable than its parent. Scores are not changed.
-        If a tree is set after ``calibrate``, the
-        validation record is dropped; call ``calibrate`` again to obtain another one.
+        If a tree is set after ``calibrate``, the validation record is dropped; call ``calibrate``
+        again to obtain another one.
 
         Raises:
             InputError: If a label of the tree that is set is not a label of the recognizer.

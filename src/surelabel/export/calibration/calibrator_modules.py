@@ -75,15 +75,16 @@ class CalibrationModule(nn.Module):
     def __init__(self, record: CalibrationRecord):
         super().__init__()
         self.calibrator = calibrator_module(record.calibrator)
-        tree = None if record.tree is None else LabelTreeModule(record.tree.parent_columns)
-        self.steps = nn.Sequential(*([tree] if tree else []))
+        steps: list[nn.Module] = []
         if (recalibration := record.recalibration) is not None:
             shifts = recalibration.shift + np.array(recalibration.label_shifts or [0.0])
-            self.steps.extend(
-                [_ClippedLine(recalibration.scale, shifts), *([tree] if tree else [])]
-            )
+            steps.append(_ClippedLine(recalibration.scale, shifts))
         if record.shift:
-            self.steps.extend([_ClippedLine(1.0, record.shift), *([tree] if tree else [])])
+            steps.append(_ClippedLine(1.0, record.shift))
+        if record.tree is not None:
+            tree = LabelTreeModule(record.tree.parent_columns)
+            steps = [tree, *(module for step in steps for module in (step, tree))]
+        self.steps = nn.Sequential(*steps)
 
     def forward(self, raw: Tensor, vectors: Tensor | None = None) -> Tensor:
         """Return calibrated log-odds in [-40, 40], ``(n, c)``, in float32.
