@@ -61,7 +61,7 @@ def test_a_subset_is_marked_and_must_be_allowed(voc12):
 
 
 def test_a_comparison_that_does_not_fit_is_refused_with_those_that_do(voc12):
-    with pytest.raises(InputError, match=r"open-vocabulary requires .*got voc12, which has labels"):
+    with pytest.raises(InputError, match=r"open-vocabulary requires .*got voc12\."):
         load_protocol_image_splits("voc12", voc12[0], comparison="open-vocabulary")
     with pytest.raises(UnknownName, match=r"Known: .*voc12"):
         load_protocol_image_splits("voc13", voc12[0], comparison="calibrated")

@@ -36,11 +36,9 @@ def evaluation_protocol_of_comparison(name: str, comparison: str) -> EvaluationP
     protocol = find_table_entry(PROTOCOLS, name)
     if comparison not in protocol.comparisons:
         fitting = [key for key, entry in PROTOCOLS.items() if comparison in entry.comparisons]
-        others = ", ".join(protocol.comparisons) or "no comparison"
         raise InputError(
             f"The comparison {comparison} requires one of the evaluation protocols "
-            f"{', '.join(fitting)}; got {name}, which has {protocol.task} and fits {others}. Give "
-            "another evaluation protocol."
+            f"{', '.join(fitting)}; got {name}. Give another evaluation protocol."
         )
     return protocol
 

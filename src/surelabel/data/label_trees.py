@@ -20,8 +20,8 @@ def read_label_tree(path: str | Path, *, names: Sequence[str] | None = None) -> 
 
     Each line is a chain of labels, the parent first: ``animal > dog``. A label that contains ``>``
     or a double quote, or begins with ``#``, is written in double quotes, and its double quotes are
-    doubled. Empty lines
-    and lines that begin with ``#`` are ignored. A pair can occur several times.
+    doubled. Empty lines and lines that begin with ``#`` are ignored. A pair can occur several
+    times.
 
     Args:
         path: Path of a text file in UTF-8.
